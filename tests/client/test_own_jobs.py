@@ -53,6 +53,22 @@ def test_jobs_are_listed_and_ended(
         assert not (savepoint / "job-2").exists()  # the second job keeps its own below the first one's
         assert main(["stop", first, "--savepoint-dir", str(tmp_path / "savepoints")]) == 1
         assert "does not run: it is FINISHED" in capsys.readouterr().err
+        assert main(["savepoint", "create", second]) == 1
+        assert "--path or --savepoint-dir" in capsys.readouterr().err
+        other = tmp_path / "savepoints" / "of the second"
+        assert main(["savepoint", "create", second[:12], "--path", str(other)]) == 0
+        assert capsys.readouterr().out == f"{other}\n"
+        assert main(["savepoint", "list", str(tmp_path / "savepoints")]) == 0
+        assert [re.split("  ", line)[1] for line in capsys.readouterr().out.splitlines()] == [first, second]
+        assert main(["savepoint", "describe", str(other), "--verify"]) == 0
+        assert re.search(r"source +scan-.*row.*\n.*as it was written\.$", capsys.readouterr().out)
+        assert main(["savepoint", "diff", str(other), str(other)]) == 0
+        assert main(["savepoint", "diff", str(savepoint), str(other)]) == 1
+        assert re.search(rf"job +{first} .* -> \(none\)", capsys.readouterr().out)
+        assert main(["savepoint", "delete", str(other)]) == 0
+        assert not other.exists()
+        assert main(["savepoint", "describe", str(other)]) == 1
+        assert "is not a savepoint" in capsys.readouterr().err
         assert main(["cancel", second]) == 0
         assert [job.status for job in jobs if job is not None] == ["FINISHED", "CANCELED"]
     assert own_jobs.own_jobs() == []

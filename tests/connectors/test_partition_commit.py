@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -67,13 +68,24 @@ def test_what_is_pending_is_known_after_a_restart(tmp_path: Path) -> None:
     assert old[1] in marked(tmp_path)
 
 
+def test_what_a_job_before_left_pending_is_known(tmp_path: Path) -> None:
+    """By way of a savepoint the job has another id."""
+    old = put(tmp_path, "dt=2020-01-01/hm=22%3A00")
+    unknown = replace(markers(tmp_path, HOURLY), prefixes=("part-new-",))
+    unknown.finish()
+    assert marked(tmp_path) == []
+    known = replace(markers(tmp_path, HOURLY), prefixes=("part-new-", "part-job-"))
+    known.finish()
+    assert marked(tmp_path) == old
+
+
 def test_a_partition_is_complete_after_the_delay_since_its_first_file(tmp_path: Path) -> None:
     clock = iter([1_000, 1_500, 2_000, 9_000])
     found = PartitionMarkers(
         storage=Storage(str(tmp_path)),
         file="_SUCCESS",
         trigger=AfterDelay(delay=1_000),
-        prefix="part-job-",
+        prefixes=("part-job-",),
         clock=lambda: next(clock),
         pending={},
     )

@@ -263,9 +263,13 @@ def test_a_job_is_watched_by_its_user_alone(tmp_path: Path) -> None:
         for unknown in ("hers", "none"):
             assert ask("GET", f"/console/api/jobs/{unknown}")[0] == 404
             assert ask("POST", f"/console/api/jobs/{unknown}/stop", {})[0] == 404
+            assert ask("POST", f"/console/api/jobs/{unknown}/savepoint", {})[0] == 404
+        assert ask("POST", "/console/api/jobs/j/savepoint", {})[0] == 400
         status, _, error = ask("POST", "/console/api/jobs/j/stop", {"savepointDirectory": "/s"})
         assert status == 500
         assert "does not run" in error["errors"][0]
+        status, _, error = ask("POST", "/console/api/jobs/j/savepoint", {"savepointDirectory": "/s"})
+        assert (status, "does not run" in error["errors"][0]) == (500, True)
 
 
 def _flow(job: str, reads: str, writes: str, name: str = "") -> Flow:

@@ -14,7 +14,8 @@ import pytest
 from tidemill.errors import CommitUnknownError, StateError
 from tidemill.files import storage as files
 from tidemill.files.storage import Storage
-from tidemill.runtime.checkpoint.directory import CheckpointDirectory, EpochCommit, EpochPlan, JobIdentity
+from tidemill.runtime.checkpoint.directory import CheckpointDirectory, EpochCommit, EpochPlan
+from tidemill.runtime.checkpoint.identity import JobIdentity
 from tidemill.state.record import encode_record
 
 IDENTITY = JobIdentity(
@@ -116,10 +117,10 @@ DAMAGED = [
     (b"[]", "holds a JSON list"),
     (b"\xfe\xff", "is damaged: 'utf-8'"),
     (b'{"version":3,"checksum":"00', "is damaged"),
-    (b'{"version":4,"new":"form"}', "format version 4, this Tidemill reads version 3"),
-    (b'{"version":1,"epoch":3}', "format version 1, this Tidemill reads version 3"),
-    (encode_record(3, {}), "is damaged"),
-    (encode_record(3, {"epoch": 3, "unheard": 1}), "is damaged: .*unexpected keyword argument"),
+    (b'{"version":5,"new":"form"}', "format version 5, this Tidemill reads version 4"),
+    (b'{"version":1,"epoch":3}', "format version 1, this Tidemill reads version 4"),
+    (encode_record(4, {}), "is damaged"),
+    (encode_record(4, {"epoch": 3, "unheard": 1}), "is damaged: .*unexpected keyword argument"),
 ]
 
 

@@ -19,6 +19,8 @@ from tidemill.errors import NotSupportedError, StateError
 from tidemill.files.cache import executor_cache
 from tidemill.files.storage import FileEntry, Storage
 from tidemill.runtime.checkpoint.directory import CheckpointDirectory, EpochPlan
+from tidemill.runtime.checkpoint.origin import Origin
+from tidemill.runtime.checkpoint.savepoint import Savepoint, Snapshot
 from tidemill.state.cleanup import StateCollector
 from tidemill.state.layout import Layout
 from tidemill.state.storage import StateFiles
@@ -59,6 +61,46 @@ def test_records(place: Storage) -> None:
     place.remove("epochs/2.commit.json")
     with pytest.raises(StateError, match=r"commit record of the job in '\w+://.*' is lost"):
         first.last_commit()
+
+
+def test_a_savepoint_in_the_store_serves_a_job_there(place: Storage) -> None:
+    store = StateStore.open(place.below("state"), "agg-2", 0, None, 1)
+    keys = pa.array(np.arange(9))
+    table = Layout(name="t", keys=(pa.field("k", pa.int64()),))
+    store.table(table).put(np.arange(9, dtype=np.uint64), {"k": keys})
+    manifest = store.flush()
+    job = opened(place)
+    job.write_commit(replace(commit(1), manifests={"agg-2": {"0": [[manifest, 0, 4096]]}}))
+    target, other = (replace(place, location=f"{place.location}-{name}") for name in ("kept", "new"))
+    Snapshot(identity=IDENTITY, commit=job.last_commit(), checkpoint=place).write(target)
+    place.remove_directory("")
+    savepoint = Savepoint.open(target)
+    made = Origin(savepoint=savepoint, claims=True).start(CheckpointDirectory(other), IDENTITY)
+    assert made.former == [IDENTITY.job_id]
+    begun = CheckpointDirectory(other).last_commit()
+    assert begun is not None
+    held = StateStore.open(other.below("state"), "agg-2", 0, begun.slices["agg-2"][0], 2)
+    assert held.table(table).everything().column("k").to_pylist() == list(range(9))
+    with pytest.raises(StateError, match="is not a savepoint"):
+        Savepoint.open(target)
+
+
+def test_a_savepoint_is_absent_where_the_store_is_down() -> None:
+    with faulty_server() as (settings, faults):
+        bucket(settings, "down")
+        place = Storage("s3://down/job", tuple(settings.items()))
+        job = opened(place)
+        job.write_commit(replace(commit(1), manifests={}))
+        snapshot = Snapshot(identity=IDENTITY, commit=job.last_commit(), checkpoint=place)
+        target = replace(place, location="s3://down/kept")
+        faults.down = True
+        with pytest.raises(StateError, match="'s3://down/kept' cannot be written"):
+            snapshot.write(target)
+        with pytest.raises(StateError, match="'s3://down/kept' cannot be read"):
+            Savepoint.open(target)
+        faults.down = False
+        snapshot.write(target)
+        assert Savepoint.open(target).epoch == 1
 
 
 def test_the_later_owner_has_it(place: Storage) -> None:

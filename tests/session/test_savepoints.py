@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import shutil
+import sqlite3
 import time
 from collections.abc import Callable
 from pathlib import Path
@@ -15,7 +16,7 @@ from tests.session.environments import ask
 from tidemill.errors import SqlSyntaxError, StateError, ValidationError
 from tidemill.session.environment import TableEnvironment
 
-LONG = 120.0
+LONG = 300.0
 NUMBERS = """CREATE TABLE g (id INT, ts AS TO_TIMESTAMP_LTZ(id * 100, 3), WATERMARK FOR ts AS ts)
  WITH ('connector'='datagen', 'rows-per-second'='100',
  'fields.id.kind'='sequence', 'fields.id.start'='1', 'fields.id.end'='1000000')"""
@@ -60,20 +61,60 @@ def test_a_job_goes_on_from_a_savepoint(spark: SparkSession, tmp_path: Path) -> 
     ((path,),) = ask(first, f"STOP JOB '{job.job_id}' WITH SAVEPOINT")
     assert job.status == "FINISHED"
     shutil.rmtree(tmp_path / "first")
+    ids = [job.job_id]
     for checkpoint in ("second", "second"):
         again = session(tmp_path, checkpoint, **{"execution.state-recovery.path": path})
         going_on = again.execute_sql(insert).job
         assert going_on is not None
-        assert going_on.job_id == job.job_id
+        ids.append(going_on.job_id)
         grow(tmp_path)
         going_on.cancel()
+    assert ids[0] != ids[1] == ids[2], "a job of its own, which goes on in its directory"
     got = rows(tmp_path)
     assert got == [[n, n * (n + 1) // 2] for n in range(1, len(got) + 1)]
     with pytest.raises(StateError, match="is not a savepoint"):
         session(tmp_path, "third", **{"execution.state-recovery.path": str(tmp_path)}).execute_sql(insert)
-    other = session(tmp_path, "fourth", **{"execution.state-recovery.path": path})
-    with pytest.raises(StateError, match="belongs to another query"):
+    other = session(tmp_path, "fourth", **{"execution.savepoint.path": path})
+    with pytest.raises(StateError, match=f"The savepoint '{path}' belongs to another query"):
         other.execute_sql("INSERT INTO sink SELECT id, id FROM g")
+
+
+def test_a_savepoint_is_written_while_the_job_goes_on(spark: SparkSession, tmp_path: Path) -> None:
+    sums = "SELECT id AS {}, SUM(id) OVER (ORDER BY ts) AS {} FROM g"
+    first = session(tmp_path, "first")
+    job = first.execute_sql("INSERT INTO sink " + sums.format("a", "b")).job
+    assert job is not None
+    until(lambda: len(rows(tmp_path)) > 20)
+    ((path,),) = ask(first, f"CREATE SAVEPOINT FOR JOB '{job.job_id}'")
+    named = str(tmp_path / "named")
+    assert ask(first, f"CREATE SAVEPOINT '{named}' FOR JOB '{job.job_id}'") == [(named,)]
+    with pytest.raises(StateError, match=f"'{named}' cannot be written: the directory is not empty"):
+        first.execute_sql(f"CREATE SAVEPOINT '{named}' FOR JOB '{job.job_id}'")
+    grow(tmp_path)
+    job.cancel()
+    shutil.rmtree(tmp_path / "first")
+    assert [row[:2] for row in ask(first, "SHOW SAVEPOINTS")] == [(path, job.job_id)]
+    assert [row[0] for row in ask(first, f"SHOW SAVEPOINTS IN '{tmp_path}'")] == [named]
+    described = ask(first, f"DESCRIBE SAVEPOINT '{path}'")
+    assert [row[0] for row in described] == ["job", "fact", "source", "operator"]
+    assert described[-1][2].startswith("OverAggregate(")
+    assert int(described[-1][3]) > 0
+    # An alias and the sink may be others.
+    recovery = {"execution.state-recovery.path": path, "execution.state-recovery.claim-mode": "claim"}
+    again = session(tmp_path / "other", "second", **recovery)
+    going_on = again.execute_sql("INSERT INTO sink " + sums.format("x", "y")).job
+    assert going_on is not None
+    until(lambda: len(rows(tmp_path / "other")) > 20)
+    going_on.cancel()
+    got = rows(tmp_path / "other")
+    begin = got[0][0]
+    assert begin > 20
+    assert got == [[n, n * (n + 1) // 2] for n in range(begin, begin + len(got))]
+    assert ask(first, "SHOW SAVEPOINTS") == [], "the job has claimed it"
+    ask(first, f"DROP SAVEPOINT '{named}'", f"DROP SAVEPOINT IF EXISTS '{named}'")
+    assert not Path(named).exists()
+    with pytest.raises(StateError, match="is not a savepoint: there is nothing"):
+        first.execute_sql(f"DROP SAVEPOINT '{named}'")
 
 
 def test_a_drained_job_lets_go_of_its_windows(spark: SparkSession, tmp_path: Path) -> None:
@@ -101,3 +142,53 @@ def test_a_savepoint_needs_a_place(spark: SparkSession) -> None:
     with pytest.raises(ValidationError, match=r"'execution.checkpointing.savepoint-dir' is not set"):
         made.execute_sql(f"STOP JOB '{job.job_id}' WITH SAVEPOINT")
     job.cancel()
+
+
+def test_going_back_loses_nothing_of_what_an_earlier_life_had_published(
+    spark: SparkSession, tmp_path: Path
+) -> None:
+    """The sinks have seen epochs of these numbers before."""
+    database, source = tmp_path / "s.db", tmp_path / "in"
+    source.mkdir()
+    with sqlite3.connect(database) as open_:
+        open_.execute("CREATE TABLE counts (k INTEGER PRIMARY KEY, n INTEGER)")
+
+    def run(checkpoint: str, more: int, **options: str) -> dict[int, int]:
+        (source / f"{more}.csv").write_text("".join(f"{n % 3}\n" for n in range(more)))
+        made = session(tmp_path, checkpoint, **{"tidemill.epoch.max-rows": "10", **options})
+        jdbc = f"'connector'='jdbc', 'url'='jdbc:sqlite:{database}', 'table-name'='counts'"
+        files = f"'connector'='filesystem', 'path'='{source}', 'format'='csv'"
+        ask(
+            made,
+            f"CREATE TABLE t (k INT) WITH ({files})",
+            f"CREATE TABLE counts (k INT PRIMARY KEY NOT ENFORCED, n BIGINT) WITH ({jdbc})",
+        )
+        made.execute_sql(
+            "EXECUTE STATEMENT SET BEGIN INSERT INTO counts SELECT k, COUNT(*) FROM t GROUP BY k; "
+            "INSERT INTO sink SELECT k, 0 FROM t; END"
+        ).wait()
+        with sqlite3.connect(database) as open_:
+            return dict(open_.execute("SELECT k, n FROM counts").fetchall())
+
+    assert run("first", 30) == {0: 10, 1: 10, 2: 10}
+    shutil.copytree(tmp_path / "first", tmp_path / "kept")
+    assert run("first", 33) == {0: 21, 1: 21, 2: 21}
+    before = set((tmp_path / "sink").glob("part-*"))
+    back = {"execution.state-recovery.path": str(tmp_path / "kept"), "tidemill.epoch.max-rows": "1000"}
+    assert run("second", 3, **back) == {0: 22, 1: 22, 2: 22}
+    assert before < set((tmp_path / "sink").glob("part-*")), "no file of the earlier life is replaced"
+    assert len(rows(tmp_path)) == 30 + 33 + (33 + 3)
+
+
+def test_a_reader_may_take_the_files_that_were_published(spark: SparkSession, tmp_path: Path) -> None:
+    source = tmp_path / "in"
+    source.mkdir()
+    for number in (1, 2):
+        (source / f"{number}.csv").write_text(f"{number}\n")
+        made = session(tmp_path, "first")
+        files = f"'connector'='filesystem', 'path'='{source}', 'format'='csv'"
+        ask(made, f"CREATE TABLE t (k INT) WITH ({files})")
+        made.execute_sql("INSERT INTO sink SELECT k, k FROM t").wait()
+        assert rows(tmp_path) == [[number, number]]
+        for file in (tmp_path / "sink").glob("part-*"):
+            file.unlink()

@@ -33,7 +33,7 @@ def list_jobs(parsed: argparse.Namespace) -> int:
 
 def stop_job(parsed: argparse.Namespace) -> int:
     """With a savepoint, whose place is printed."""
-    own = _own(parsed)
+    own = own_job(parsed)
     if own is not None:
         if not parsed.savepoint_dir:
             raise ValidationError("A savepoint of this job needs a directory: --savepoint-dir.")
@@ -48,7 +48,7 @@ def stop_job(parsed: argparse.Namespace) -> int:
 
 def cancel_job(parsed: argparse.Namespace) -> int:
     """Without one; returns when the job has stopped, after its epoch."""
-    own = _own(parsed)
+    own = own_job(parsed)
     if own is not None:
         own.cancel()
         return 0
@@ -60,22 +60,22 @@ def _show(job_id: str, status: str, started: str, name: str) -> None:
     sys.stdout.write(f"{job_id}  {status:<10}  {started}  {name}\n")
 
 
-def _own(parsed: argparse.Namespace) -> OwnJob | None:
+def own_job(parsed: argparse.Namespace) -> OwnJob | None:
     """A job of another process of this user's, unless a gateway is asked for."""
     found = [] if parsed.gateway else own_jobs()
-    job_id = _whole_id(parsed.job_id, [job.job_id for job in found])
+    job_id = whole_id(parsed.job_id, [job.job_id for job in found])
     return next((job for job in found if job.job_id == job_id), None)
 
 
 def _at_gateway(parsed: argparse.Namespace, how: str, options: dict[str, str]) -> list[list[Any]]:
     """The rows of STOP JOB."""
-    with _opened(parsed, options) as client:
+    with opened(parsed, options) as client:
         ids = [row[0] for _, row in client.execute("SHOW JOBS").rows]
-        job_id = _whole_id(parsed.job_id, ids).replace("'", "''")
+        job_id = whole_id(parsed.job_id, ids).replace("'", "''")
         return [row for _, row in client.execute(f"STOP JOB '{job_id}'{how}").rows]
 
 
-def _opened(parsed: argparse.Namespace, options: dict[str, str]) -> GatewayClient:
+def opened(parsed: argparse.Namespace, options: dict[str, str]) -> GatewayClient:
     """ConnectorError if the gateway does not answer; if nobody named it, with this user's jobs."""
     try:
         return GatewayClient(_gateway(parsed)).open(options)
@@ -88,7 +88,7 @@ def _opened(parsed: argparse.Namespace, options: dict[str, str]) -> GatewayClien
         ) from e
 
 
-def _whole_id(given: str, ids: Iterable[str]) -> str:
+def whole_id(given: str, ids: Iterable[str]) -> str:
     """The id that is ``given`` or, if it is the only one, begins so; else what was given."""
     found = sorted({job_id for job_id in ids if given and job_id.startswith(given)})
     if len(found) > 1 and given not in found:

@@ -113,6 +113,7 @@ def _parser() -> argparse.ArgumentParser:
     )
     _add_sql(shell)
     _add_jobs(commands)
+    _add_savepoints(commands)
     _add_history(commands)
     user = commands.add_parser("user", help="a line for a gateway's users file")
     user.set_defaults(spark=False, module="tidemill.gateway.security.add_user", function="command")
@@ -143,6 +144,40 @@ def _add_jobs(commands: Any) -> None:
             help="only this gateway: http://[user:password@]HOST:PORT; default: jobs of tidemill run, and "
             "of the gateway at $TIDEMILL_GATEWAY or http://127.0.0.1:8083",
         )
+
+
+def _add_savepoints(commands: Any) -> None:
+    parser = commands.add_parser("savepoint", help="savepoints of jobs, and what is in them")
+    parser.set_defaults(spark=False, module="tidemill.client.savepoints")
+    verbs = parser.add_subparsers(required=True, metavar="VERB")
+    made = verbs.add_parser("create", help="write one of a job that goes on")
+    made.set_defaults(function="create")
+    made.add_argument("job_id", metavar="ID")
+    made.add_argument("--path", metavar="DIR", default="", help="where it shall lie")
+    made.add_argument("--savepoint-dir", metavar="DIR", default="", help="where it gets a folder of its own")
+    made.add_argument("--gateway", metavar="URL", default="", help="as for 'tidemill jobs'")
+    listed = verbs.add_parser("list", help="those in a directory, oldest first")
+    listed.set_defaults(function="list_all")
+    listed.add_argument("directory", metavar="DIR")
+    described = verbs.add_parser("describe", help="its job, sources and operators")
+    described.set_defaults(function="describe")
+    described.add_argument("place", metavar="DIR")
+    described.add_argument("--verify", action="store_true", help="compare every file with its checksum")
+    compared = verbs.add_parser("diff", help="what two do not share; the status is 1 if there is something")
+    compared.set_defaults(function="diff")
+    compared.add_argument("first", metavar="DIR")
+    compared.add_argument("second", metavar="DIR")
+    for verb, function, told in (
+        ("export", "export", "write its state as Parquet into a new directory"),
+        ("import", "import_back", "make a savepoint of an export in a new directory"),
+    ):
+        moved = verbs.add_parser(verb, help=told)
+        moved.set_defaults(function=function)
+        moved.add_argument("place", metavar="FROM")
+        moved.add_argument("target", metavar="TO")
+    deleted = verbs.add_parser("delete", help="remove savepoints, and nothing else")
+    deleted.set_defaults(function="delete")
+    deleted.add_argument("places", metavar="DIR", nargs="+")
 
 
 def _add_history(commands: Any) -> None:

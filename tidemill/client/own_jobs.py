@@ -46,6 +46,11 @@ class OwnJob:
         request = {"do": "stop", "job": self.job_id, "directory": directory, "drain": drain}
         return str(_asked(self.place, request, None)["path"])
 
+    def create_savepoint(self, directory: str, path: str) -> str:
+        """Where the savepoint lies."""
+        request = {"do": "savepoint", "job": self.job_id, "directory": directory, "path": path}
+        return str(_asked(self.place, request, None)["path"])
+
 
 def own_jobs() -> list[OwnJob]:
     """Those of all processes of this user."""
@@ -152,6 +157,8 @@ def _done(request: Json, context: SessionContext) -> Json:
     if request["do"] == "cancel":
         found.job.cancel()
         return {}
+    if request["do"] == "savepoint":
+        return {"path": found.job.create_savepoint(request["directory"], path=request["path"])}
     return {"path": found.job.stop_with_savepoint(request["directory"], drain=request["drain"])}
 
 

@@ -30,14 +30,34 @@ SAVEPOINT_DIRECTORY = Option(
     key="execution.checkpointing.savepoint-dir",
     kind=str,
     default="",
-    doc="Where STOP JOB ... WITH SAVEPOINT writes savepoints, each in a folder of its own.",
+    formerly=("state.savepoints.dir",),
+    doc="Where CREATE SAVEPOINT and STOP JOB ... WITH SAVEPOINT write savepoints, each in a folder of its "
+    "own. Formerly `state.savepoints.dir`.",
 )
 RECOVERY_PATH = Option(
     key="execution.state-recovery.path",
     kind=str,
     default="",
-    doc="A savepoint that a job starts from, if its checkpoint directory has no job yet: the same query, by "
-    "the same job id.",
+    formerly=("execution.savepoint.path",),
+    doc="A savepoint, or the checkpoint directory of a job that has ended, that a job starts from if its own "
+    "checkpoint directory has no job yet. Formerly `execution.savepoint.path`.",
+)
+CLAIM_MODE = Option(
+    key="execution.state-recovery.claim-mode",
+    kind=str,
+    default="NO_CLAIM",
+    formerly=("execution.savepoint-restore-mode",),
+    choices=("NO_CLAIM", "CLAIM"),
+    doc="NO_CLAIM leaves the savepoint as it is, for any number of jobs. CLAIM gives it to the job, which "
+    "removes it once it has taken it up. Formerly `execution.savepoint-restore-mode`.",
+)
+IGNORE_UNCLAIMED = Option(
+    key="execution.state-recovery.ignore-unclaimed-state",
+    kind=bool,
+    default=False,
+    formerly=("execution.savepoint.ignore-unclaimed-state",),
+    doc="Whether a query may start from the savepoint of a larger one, such as a STATEMENT SET with another "
+    "INSERT: state that it does not need is left out. Formerly `execution.savepoint.ignore-unclaimed-state`.",
 )
 CHECKPOINT_INTERVAL = Option(
     key="execution.checkpointing.interval",
@@ -51,5 +71,7 @@ OPTIONS = (
     CHECKPOINT_DIRECTORY,
     SAVEPOINT_DIRECTORY,
     RECOVERY_PATH,
+    CLAIM_MODE,
+    IGNORE_UNCLAIMED,
     CHECKPOINT_INTERVAL,
 )

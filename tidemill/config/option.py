@@ -110,6 +110,12 @@ class Option(Generic[T]):
     """The largest number; of whole ones it is ``INT`` where none is given."""
     own: bool = False
     """True where Flink has no such key."""
+    formerly: tuple[str, ...] = ()
+    """Keys that Flink had for it before; the key itself wins."""
+
+    @property
+    def keys(self) -> tuple[str, ...]:
+        return (self.key, *self.formerly)
 
     def parse(self, text: str) -> T:
         try:
@@ -192,8 +198,8 @@ class Configuration(Mapping[str, str]):
 
     def read(self, option: Option[T]) -> T:
         """The typed value of ``option``, its default where unset."""
-        text = self._values.get(option.key)
-        return option.default if text is None else option.parse(text)
+        found = next((key for key in option.keys if key in self._values), None)
+        return option.default if found is None else option.parse(self._values[found])
 
     def with_value(self, key: str, value: str) -> Configuration:
         return Configuration({**self._values, key: value})

@@ -63,7 +63,7 @@ AREAS = (
     Area(title="HiveServer2 endpoint", options=hiveserver2_options.OPTIONS),
     Area(title="Client", options=client_options.OPTIONS),
 )
-BY_KEY: dict[str, Option[Any]] = {o.key: o for area in AREAS for o in area.options}
+BY_KEY: dict[str, Option[Any]] = {key: o for area in AREAS for o in area.options for key in o.keys}
 
 # Flink refuses these at SET, all its others only when a statement reads them; our own are checked at once.
 _CHECKED_AT_SET = frozenset({execution_options.RUNTIME_MODE.key})

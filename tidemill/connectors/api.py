@@ -336,6 +336,8 @@ class SinkRequest:
     """The sink's number within its job: two INSERTs of one job into one table must not collide."""
     fence: Fence = OPEN
     """Where links among its files may lead."""
+    former: tuple[str, ...] = ()
+    """Ids of the jobs whose state the job has taken up, by way of savepoints."""
     ordered: bool = False
     """Tasks are in the order of arrival, rows within them too (nothing was exchanged since the sources)."""
 

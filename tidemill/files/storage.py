@@ -13,18 +13,18 @@ import os
 import shutil
 import stat
 import uuid
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import suppress
 from dataclasses import dataclass, replace
 from functools import cached_property
-from typing import TypeVar
+from typing import Self, TypeVar
 
 import pyarrow as pa
 from pyarrow import fs
 
 from tidemill.files.fence import OPEN, Fence, Look
-from tidemill.files.systems import GCS_SCHEME, HDFS_SCHEMES, is_local, resolve
+from tidemill.files.systems import GCS_SCHEME, HDFS_SCHEMES, S3_SCHEMES, SETTINGS, is_local, resolve
 
 TEMPORARY = ".tmp-"
 AT_ONCE = 32
@@ -34,6 +34,10 @@ _MANY = 500
 """Files that two threads look at in half the time; to start one takes as long as to look at fifty."""
 
 _TRIES = 20
+_PIECE = 8 << 20
+_NO_LINKS = (errno.EXDEV, errno.EPERM, errno.EMLINK, errno.ENOTSUP, errno.ENOSYS)
+"""Another disk, or one that has no hard links."""
+
 T = TypeVar("T")
 R = TypeVar("R")
 Links = tuple[str, ...]
@@ -85,6 +89,12 @@ class Storage:
     settings: tuple[tuple[str, str], ...] = ()
     durable: bool = True
     fence: Fence = OPEN
+
+    @classmethod
+    def configured(cls, location: str, config: Mapping[str, str], *, durable: bool = True) -> Self:
+        """With those of the settings that ``config`` has."""
+        settings = tuple((key, config[key]) for key in SETTINGS if key in config)
+        return cls(location, settings, durable=durable)
 
     @cached_property
     def _resolved(self) -> tuple[fs.FileSystem, str]:
@@ -310,6 +320,27 @@ class Storage:
         self.force_directory(relative.rpartition("/")[0])
         return size
 
+    def take_in(self, other: Storage, relative: str) -> None:
+        """An immutable file of ``other`` is here, too, under the same name: a hard link on one disk, a copy
+        that a store makes by itself, else a copy through this process. Its name is durable when
+        ``force_directory`` returns. FileExistsError, on a local disk, where there is one."""
+        self._make_parent(relative)
+        if self.is_local and other.is_local:
+            try:
+                return os.link(other.absolute(relative), self.absolute(relative))
+            except OSError as e:
+                if e.errno not in _NO_LINKS:
+                    raise
+        if (
+            self.scheme == other.scheme
+            and self.scheme in (GCS_SCHEME, *S3_SCHEMES)
+            and self.settings == other.settings
+        ):
+            self.system.copy_file(other.absolute(relative), self.absolute(relative))
+            return
+        with other.open(relative) as reading:
+            self.publish(relative, lambda into: _pour(reading, into))
+
     def move(self, old: str, new: str) -> None:
         """Replaces what is at ``new``; atomic where the file system's rename is (in HDFS what is there is
         removed first)."""
@@ -372,6 +403,11 @@ class Storage:
         parent = relative.rpartition("/")[0]
         if not (self.is_local and os.path.isdir(self.absolute(parent))):
             self.make_directory(parent)
+
+
+def _pour(source: pa.NativeFile, into: pa.NativeFile) -> None:
+    while piece := source.read(_PIECE):
+        into.write(piece)
 
 
 def _entry(info: fs.FileInfo, relative: str) -> FileEntry:

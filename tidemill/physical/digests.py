@@ -18,7 +18,7 @@ from collections.abc import Mapping
 from dataclasses import MISSING, Field, dataclass, field, fields, is_dataclass
 from enum import Enum
 from functools import cache, singledispatch
-from typing import Any
+from typing import Any, ClassVar
 
 from tidemill.catalog.table import CatalogTable
 from tidemill.config.secrets import without_secrets
@@ -56,15 +56,17 @@ _INCIDENTAL: dict[type, frozenset[str]] = {
     n.WindowTableFunction: frozenset({"input", "position"}),
     n.MatchRecognize: frozenset({"input"}),
     # A user's function is its name and its types: its code may be mended without losing what it counted.
-    BoundFunction: frozenset({"body"}),
-    BoundAggregate: frozenset({"body"}),
+    # Its version is compared beside the digests (see ``runtime.job_facts``).
+    BoundFunction: frozenset({"body", "version"}),
+    BoundAggregate: frozenset({"body", "version"}),
 }
 
 
 @dataclass(slots=True)
 class Digests:
-    """Digests of the nodes of one job's plans, each computed once."""
+    """Digests of the nodes of one job's plans, each computed once. ``named``: names of results count."""
 
+    named: ClassVar[bool] = True
     _known: dict[int, tuple[Node, str]] = field(default_factory=dict)
 
     def of(self, node: Node) -> str:
@@ -74,8 +76,12 @@ class Digests:
         known = self._known.get(id(node))
         if known is None or known[0] is not node:
             # The node is kept with its digest: an id is good only as long as its object lives.
-            known = self._known[id(node)] = (node, _hashed(self._text(node)))
+            known = self._known[id(node)] = (node, hashed(self._text(node)))
         return known[1]
+
+    def table(self, table: CatalogTable, options: Mapping[str, str]) -> str:
+        """As ``table_digest``."""
+        return table_digest(table, options)
 
     def _text(self, node: Node) -> str:
         if isinstance(node, _PHASES) and node.core is not None:
@@ -83,27 +89,27 @@ class Digests:
             core = node.core
             parts = [canonical(x) for x in (node.fields, core.keys, core.calls, core.state_ttl)]
             parts += ["versions"] * core.versions
-            return _joined("GroupAggregate", [*parts, self.of(core.input)])
+            return joined("GroupAggregate", [*parts, self.of(core.input)])
         inputs = {id(i) for i in node.inputs}
         parts = []
-        for f in _telling(node):
+        for f in telling(node):
             value = getattr(node, f.name)
             below = value if isinstance(value, tuple) else (value,)
             if below and all(id(x) in inputs for x in below):
                 parts.append(f"{f.name}={[self.of(i) for i in below]}")
             else:
                 parts.append(f"{f.name}={canonical(value)}")
-        return _joined(type(node).__name__, [*parts, *_place(node)])
+        return joined(type(node).__name__, [*parts, *_place(node)])
 
 
 def table_digest(table: CatalogTable, options: Mapping[str, str]) -> str:
     """What a table is read from: its path in the catalog and where its options say that it is."""
-    return _hashed(_table_text(table, options))
+    return hashed(_table_text(table, options))
 
 
 def job_digest(digests: list[str]) -> str:
     """The digest of a job of these parts, in whatever order they were written."""
-    return _hashed(_joined("Job", sorted(digests)))
+    return hashed(joined("Job", sorted(digests)))
 
 
 def _place(node: Node) -> list[str]:
@@ -120,11 +126,11 @@ def _table_text(table: CatalogTable, options: Mapping[str, str]) -> str:
     own = table.options
     lenient = {k for k, v in options.items() if k.endswith(_LENIENCY) and own.get(k) == v}
     lenient |= {k for k in options if k.startswith(_ASKING)}
-    telling = {k: v for k, v in without_secrets(options).items() if k not in lenient}
-    return _joined("Table", [canonical(str(table.path)), canonical(telling)])
+    said = {k: v for k, v in without_secrets(options).items() if k not in lenient}
+    return joined("Table", [canonical(str(table.path)), canonical(said)])
 
 
-def _telling(value: object) -> list[Field[object]]:
+def telling(value: object) -> list[Field[object]]:
     """The fields of a dataclass that say what it means, by name."""
     known = _meaningful(type(value))  # type: ignore[arg-type]  # takes its instances' hash for its own
     return [f for f in known if not _is_default(f, getattr(value, f.name))]
@@ -142,11 +148,11 @@ def _is_default(f: Field[object], value: object) -> bool:
     return f.default is not MISSING and type(f.default) is type(value) and f.default == value
 
 
-def _joined(name: str, parts: list[str]) -> str:
+def joined(name: str, parts: list[str]) -> str:
     return f"{name}({', '.join(parts)})"
 
 
-def _hashed(text: str) -> str:
+def hashed(text: str) -> str:
     return hashlib.sha256(text.encode()).hexdigest()[:DIGEST_LENGTH]
 
 
@@ -154,8 +160,8 @@ def _hashed(text: str) -> str:
 def canonical(value: object) -> str:
     """The one text of a part of a plan: equal iff the parts mean the same."""
     if is_dataclass(value):
-        parts = [f"{f.name}={canonical(getattr(value, f.name))}" for f in _telling(value)]
-        return _joined(type(value).__name__, parts)
+        parts = [f"{f.name}={canonical(getattr(value, f.name))}" for f in telling(value)]
+        return joined(type(value).__name__, parts)
     if isinstance(value, int | float):
         return repr(value)
     return f"{type(value).__name__}:{json.dumps(str(value))}"

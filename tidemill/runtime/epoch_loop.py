@@ -10,11 +10,14 @@ twice:
 5. *forget*: remove records and state files that no reader needs any more; then plan the next epoch.
 
 Recovery reads the newest commit, and makes sure that no earlier owner can add another commit. It
-publishes the commit again (step 4). A plan without a commit runs again with the same ranges.
+publishes the commit again (step 4), unless the records show that it was published. A plan without a
+commit runs again with the same ranges.
 
 If an epoch *fails* in step 2 (bad input, full disk), the job ends, and nothing of the epoch remains:
 its staged output and its plan record are removed. A restarted job plans the epoch again, from the input
 at that time. If only processes were lost, step 2 runs again, as after a crash.
+
+Between two epochs the job's thread answers requests for a snapshot (see ``snapshots``).
 """
 
 from __future__ import annotations
@@ -53,6 +56,7 @@ from tidemill.runtime.look_ahead import looking_ahead
 from tidemill.runtime.outputs import CollectOutput, Output, SinkOutput, run_outputs
 from tidemill.runtime.pace import Paces
 from tidemill.runtime.progress import EpochBegun, EpochProgress, JobEvent, JobResumed, so_far
+from tidemill.runtime.snapshots import Held, SnapshotRequests
 from tidemill.runtime.spark.block_files import block_folder
 from tidemill.runtime.spark.epoch_frames import EpochFrames
 from tidemill.runtime.spark.failures import translated
@@ -100,6 +104,7 @@ class StreamingJob:
     stopping: threading.Event = field(default_factory=threading.Event)
     draining: bool = False
     """Stopped, it first lets go of what waits for time to pass: its sources are taken to have ended."""
+    requests: SnapshotRequests = field(default_factory=SnapshotRequests)
     _report: Accumulator[Report] = field(init=False)
     _stages: Stages = field(init=False)
     _limits: Limits = field(init=False)
@@ -130,9 +135,16 @@ class StreamingJob:
     def run(self) -> None:
         """Runs epochs until bounded sources end, or all LIMITs over them are full, or ``stopping`` is set.
         Raises TidemillError."""
+        try:
+            self._run_epochs()
+        finally:
+            self.requests.close()
+
+    def _run_epochs(self) -> None:
         self._started = int(self.clock() * 1000)
         self._recover()
         while not self.stopping.is_set():
+            self.requests.answer(self._hold)
             begun = self.clock()
             plan = self._plan()
             if plan is None:
@@ -150,6 +162,7 @@ class StreamingJob:
             return
         if self.draining:
             self._drain()
+        self._note_published()
         for sink in self._sinks().values():
             sink.finish()
 
@@ -160,7 +173,21 @@ class StreamingJob:
         for timer in (timers.earliest(commit.timers), idle):
             if timer is not None:
                 seconds = min(seconds, timer / 1000 - now)
-        self.stopping.wait(max(0.0, seconds))
+        end = time.monotonic() + seconds
+        while not self.stopping.wait(min(max(0.0, end - time.monotonic()), IDLE_POLL_SECONDS)):
+            self.requests.answer(self._hold)
+            if time.monotonic() >= end:
+                return
+
+    def _hold(self) -> Held:
+        """Between two epochs: what the last one has left."""
+        manifests = {m for names in self._manifests().values() for m in names}
+        return Held(commit=self.last_commit, release=self._state_files.hold(manifests))
+
+    @property
+    def last_commit(self) -> EpochCommit | None:
+        """None before the first epoch."""
+        return self._commit if self._commit.epoch else None
 
     def _drain(self) -> None:
         """Runs one more epoch, without rows, at the end of time."""
@@ -185,7 +212,8 @@ class StreamingJob:
         if last is not None:
             self._commit = replace(last, timers=timers.spread(last.timers, self._partitions))
             self.on_event(JobResumed(job_id=self.settings.job_id, epoch=last.epoch))
-            self._publish(last)
+            if not self.checkpoint.is_published(last):
+                self._publish(last)
             self._state, self._hot = self._rescaled(last.slices), last.hot
         self._state_files.sweep(m for manifests in self._manifests().values() for m in manifests)
         unfinished = self.checkpoint.planned(self._commit.epoch + 1)
@@ -339,8 +367,15 @@ class StreamingJob:
             with suppress(TidemillError, OSError):
                 sink.discard(plan.epoch)
 
+    def _note_published(self) -> None:
+        """The next start does not look for what sinks have published then: a reader may have moved it."""
+        if self.settings.resumable and self._commit.epoch and self.checkpoint.is_owned:
+            with suppress(TidemillError):
+                self.checkpoint.note_published(self._commit.epoch)
+
     def _note_stop(self) -> None:
         """Sources may record where they stopped. A job can also start again without these records."""
+        self._note_published()
         if not (self.settings.resumable and self.checkpoint.is_owned):
             return
         for key, source in self.sources.items():

@@ -7,25 +7,33 @@ from collections.abc import Iterator, Sequence
 
 from tidemill.deep_calls import with_room
 from tidemill.physical import nodes as p
-from tidemill.physical.digests import job_digest
+from tidemill.physical.digests import PASSING, job_digest
 from tidemill.physical.explain.attributes import describe
-from tidemill.runtime.checkpoint.directory import JobIdentity
+from tidemill.physical.identities import RULES
+from tidemill.runtime.checkpoint.identity import JobIdentity
 from tidemill.runtime.compile.context import CompileContext
+from tidemill.runtime.job_facts import function_code, job_facts
 
 
-def job_identity(roots: Sequence[p.PhysicalNode], context: CompileContext, name: str) -> JobIdentity:
-    """The identity of a new job. The order of ``roots`` does not change the fingerprint."""
-    return with_room(lambda: _identity(roots, context, name))
+def job_identity(
+    roots: Sequence[p.PhysicalNode], context: CompileContext, name: str, rules: int = RULES
+) -> JobIdentity:
+    """The identity of a new job. The order of ``roots`` does not change the fingerprint. ``rules``: those of
+    the context's ids."""
+    return with_room(lambda: _identity(roots, context, name, rules))
 
 
-def _identity(roots: Sequence[p.PhysicalNode], context: CompileContext, name: str) -> JobIdentity:
-    digests = context.digests
+def _identity(roots: Sequence[p.PhysicalNode], context: CompileContext, name: str, rules: int) -> JobIdentity:
+    ids = context.ids
     return JobIdentity(
         job_id=uuid.uuid4().hex,
-        fingerprint=job_digest([digests.of(root) for root in roots]),
-        nodes={digests.of(node): describe(node) for node in _bottom_up(roots)},
+        fingerprint=job_digest([ids.of(root) for root in roots]),
+        nodes={ids.of(node): describe(node) for node in _bottom_up(roots) if not isinstance(node, PASSING)},
         operators={key: spec.fingerprint for key, spec in context.operators.items()},
         name=name,
+        rules=rules,
+        facts=job_facts(roots, context.zone),
+        code=function_code(roots),
     )
 
 

@@ -7,13 +7,11 @@ loop runs in its own thread and Spark session, and each epoch in its own schedul
 
 from __future__ import annotations
 
-import threading
 import time
-import uuid
 from collections.abc import Callable, Mapping, Sequence
-from contextlib import AbstractContextManager, nullcontext, suppress
-from dataclasses import dataclass, field
-from functools import partial
+from contextlib import suppress
+from dataclasses import dataclass
+from functools import cached_property, partial
 from typing import Self
 
 from pyspark.sql import DataFrame, SparkSession
@@ -21,7 +19,13 @@ from pyspark.sql import DataFrame, SparkSession
 from tidemill.catalog.table import CatalogTable
 from tidemill.config.emit_options import LATE_ROWS_TABLE
 from tidemill.config.epoch_options import MAX_BYTES, MAX_ROWS
-from tidemill.config.execution_options import CHECKPOINT_DIRECTORY, PARALLELISM, RECOVERY_PATH
+from tidemill.config.execution_options import (
+    CHECKPOINT_DIRECTORY,
+    CLAIM_MODE,
+    IGNORE_UNCLAIMED,
+    PARALLELISM,
+    RECOVERY_PATH,
+)
 from tidemill.config.mini_batch_options import (
     DEDUPLICATE_COMPACT,
     MINI_BATCH_ALLOW_LATENCY,
@@ -33,21 +37,17 @@ from tidemill.config.secrets import shown_value
 from tidemill.config.watermark_options import IDLE_TIMEOUT
 from tidemill.connectors.api import ReadLimit, RecordingSource, SearchingSource
 from tidemill.deep_calls import with_room
-from tidemill.errors import (
-    NOTHING_COMMITTED,
-    NOTHING_KEPT,
-    InternalError,
-    TidemillError,
-    ValidationError,
-)
+from tidemill.errors import InternalError, ValidationError
 from tidemill.files.fence import OPEN, Fence
 from tidemill.files.storage import Storage
-from tidemill.files.systems import SETTINGS
 from tidemill.functions.render import render_sql
 from tidemill.physical import nodes as p
+from tidemill.physical.identities import RULES, identities
 from tidemill.runtime import graph as g
-from tidemill.runtime.checkpoint.directory import CheckpointDirectory, JobIdentity
-from tidemill.runtime.checkpoint.savepoint import MARK, take_savepoint, write_savepoint
+from tidemill.runtime.checkpoint.directory import CheckpointDirectory
+from tidemill.runtime.checkpoint.identity import JobIdentity, changed_functions
+from tidemill.runtime.checkpoint.origin import Origin
+from tidemill.runtime.checkpoint.savepoint import Savepoint
 from tidemill.runtime.compile.context import CompileContext, unused
 from tidemill.runtime.compile.shared import compiled
 from tidemill.runtime.compile.sink import compile_result, compile_sink
@@ -56,10 +56,10 @@ from tidemill.runtime.job_identity import job_identity
 from tidemill.runtime.job_plan import PlanNode, job_plan
 from tidemill.runtime.late_table import LateTable, late_table
 from tidemill.runtime.outputs import Collector, CollectOutput, Output, SinkOutput
-from tidemill.runtime.progress import EpochProgress, JobBegun, JobEvent, SavepointWritten, unheard
+from tidemill.runtime.progress import EpochProgress, FunctionsChanged, JobBegun, JobEvent
 from tidemill.runtime.recording import Recording
+from tidemill.runtime.running_job import RunningJob
 from tidemill.runtime.shared_files import ONE_MACHINE, SharedFiles
-from tidemill.runtime.spark.job_groups import give_up, grouped
 from tidemill.runtime.spark.session import job_session, time_zone
 from tidemill.runtime.tables import make_sink, make_source
 from tidemill.runtime.values_source import ValuesSource
@@ -107,139 +107,30 @@ class JobRequest:
         return SharedFiles.of(self.application.sparkContext.master or "", self.config)
 
 
-@dataclass(slots=True, kw_only=True)
-class RunningJob:
-    """A job's handle. ``wait`` raises the error of a failed job."""
-
-    job_id: str
-    name: str
-    _job: StreamingJob
-    _cleanup: Callable[[], None]
-    _thread: threading.Thread | None = None
-    _error: BaseException | None = None
-    _done: threading.Event = field(default_factory=threading.Event)
-    _group: str = field(default_factory=lambda: uuid.uuid4().hex)
-    _aborted: bool = False
-    _savepoint: Storage | None = None
-    _recording: Recording | None = None
-    _tell: Callable[[JobEvent], None] = unheard
-    _end: str = ""
-    """How it ended: who stops it afterwards changes nothing."""
-
-    def is_running(self) -> bool:
-        return not self._done.is_set()
-
-    @property
-    def status(self) -> str:
-        """RUNNING, FINISHED, CANCELED or FAILED, as in Flink."""
-        return "RUNNING" if self.is_running() else self._end
-
-    def _how_it_ended(self) -> str:
-        if self._error is not None:
-            return "FAILED"
-        if self._savepoint is not None and not self._aborted:
-            return "FINISHED"  # stopped as it was to be: Flink says so, too
-        return "CANCELED" if self._job.stopping.is_set() else "FINISHED"
-
-    def wait(self, timeout: float | None = None) -> None:
-        """Blocks until the job has ended. Raises the job's error, or TimeoutError after ``timeout``
-        seconds."""
-        if not self._done.wait(timeout):
-            raise TimeoutError(f"job '{self.name}' still runs after {timeout} seconds")
-        if self._error is not None:
-            raise self._error
-
-    def stop(self) -> None:
-        """Asks the job to stop after its current epoch, and returns at once."""
-        self._job.stopping.set()
-
-    def cancel(self) -> None:
-        """Asks the job to stop after its current epoch, and returns when it has stopped."""
-        self.stop()
-        self._done.wait()
-
-    def stop_with_savepoint(self, directory: str, *, drain: bool = False) -> str:
-        """Stops the job after its current epoch and writes a savepoint; gives the savepoint's path. With
-        ``drain``, open windows emit their results first. Raises the error of a failed job, and
-        ValidationError for an ended job."""
-        if not self.is_running():
-            raise ValidationError(f"Job {self.job_id} does not run: it is {self.status}.")
-        name = f"savepoint-{self.job_id[:6]}-{uuid.uuid4().hex[:12]}"
-        target = Storage(f"{directory.rstrip('/')}/{name}", self._job.checkpoint.root.settings)
-        self._job.draining, self._savepoint = drain, target
-        self.stop()
-        self.wait()
-        if target.stat(MARK) is None:
-            raise ValidationError(f"Job {self.job_id} had ended before its savepoint: it is {self.status}.")
-        return target.shown("")
-
-    def abort(self) -> None:
-        """Aborts the current epoch, of which nothing is kept, and stops; returns at once."""
-        self._aborted = True
-        self.stop()
-        give_up(self._job.spark.sparkContext, self._group)
-
-    def start(self) -> None:
-        self._thread = threading.Thread(target=self._run, name=f"tidemill-job-{self.name}", daemon=True)
-        self._thread.start()
-
-    def _run(self) -> None:
-        try:
-            context = self._job.spark.sparkContext
-            with self._recorded(), grouped(context, self._group, self.name, in_parts=True):
-                self._job.run()
-            if self._savepoint is not None:
-                write_savepoint(self._job.checkpoint.root, self._savepoint, self.job_id)
-                path = self._savepoint.shown("")
-                self._tell(SavepointWritten(job_id=self.job_id, path=path, at=time.time()))
-        except TidemillError as e:
-            if not self._job.settings.resumable:
-                e.hint = e.hint.replace(NOTHING_COMMITTED, NOTHING_KEPT)
-            self._error = e
-        except Exception as e:
-            self._error = InternalError(f"{type(e).__name__}: {e}")
-            self._error.__cause__ = e
-        except BaseException as e:
-            # Not an error of the job but the end of its thread: whoever waits must learn of it.
-            self._error = e
-        finally:
-            if self._aborted and isinstance(self._error, Exception):
-                self._error = None  # what failed is what was given up
-            self._end = self._how_it_ended()
-            self._job.checkpoint.close()
-            self._cleanup()
-            if self._recording is not None:  # before anybody learns of the end otherwise
-                self._recording.end(self._end, "" if self._error is None else str(self._error))
-            self._done.set()
-
-    def _recorded(self) -> AbstractContextManager[None]:
-        return nullcontext() if self._recording is None else self._recording.running()
-
-
 def start_query(root: p.PhysicalNode, collector: Collector, request: JobRequest) -> RunningJob:
     """Runs ``root``. The rows of every committed epoch go to ``collector``."""
-    context = _context(request, [root])
-    node = compiled(context, lambda: compile_result(root, context, request.config))
-    shown = g.Select(
-        columns=node.columns,
-        kinds=node.kinds,
-        sequenced=False,
-        input=node,
-        expressions=_shown(root, node, request),
-        references=(None,) * len(node.columns),
-    )
-    with _Preparation(context, request) as preparation:
-        preparation.open([root])
+    with _Preparation(request) as preparation:
+        context = _context(request, [root], preparation.rules)
+        node = compiled(context, lambda: compile_result(root, context, request.config))
+        shown = g.Select(
+            columns=node.columns,
+            kinds=node.kinds,
+            sequenced=False,
+            input=node,
+            expressions=_shown(root, node, request),
+            references=(None,) * len(node.columns),
+        )
+        preparation.open([root], context)
         output = CollectOutput(node=shown, collector=collector)
         return preparation.start({QUERY_OUTPUT: output}, {QUERY_OUTPUT: "Result"})
 
 
 def start_inserts(sinks: Sequence[p.Sink], request: JobRequest) -> RunningJob:
     """Runs all ``sinks`` as one job. Their epochs commit together."""
-    context = _context(request, sinks)
-    nodes = compiled(context, lambda: _compiled_outputs(sinks, context, request.config))
-    with _Preparation(context, request) as preparation:
-        identity = preparation.open(sinks)
+    with _Preparation(request) as preparation:
+        context = _context(request, sinks, preparation.rules)
+        nodes = compiled(context, lambda: _compiled_outputs(sinks, context, request.config))
+        identity = preparation.open(sinks, context)
         outputs: dict[str, Output] = {}
         names: dict[str, str] = {}
         # In the order of their ids, which does not depend on the script's.
@@ -254,6 +145,7 @@ def start_inserts(sinks: Sequence[p.Sink], request: JobRequest) -> RunningJob:
                 fence=request.fence,
                 ordinal=len(outputs),
                 ordered=not any(isinstance(n, g.Keyed) for n in node.walk()),
+                former=tuple(identity.former),
             )
             outputs[key] = SinkOutput(node=node, sink=made)
             names[key] = sink.table.path.name
@@ -289,9 +181,11 @@ def compile_context(
     parallelism: int,
     shared: SharedFiles = ONE_MACHINE,
     fence: Fence = OPEN,
+    rules: int = RULES,
 ) -> CompileContext:
-    """The context in which the plans of one job are compiled."""
+    """The context in which the plans of one job are compiled. ``rules``: those of the job's ids."""
     context = CompileContext(
+        ids=identities(rules),
         make_source=partial(make_source, shared=shared, fence=fence),
         frames=frames,
         zone=zone,
@@ -333,7 +227,7 @@ def _compiled_outputs(
     return outputs
 
 
-def _context(request: JobRequest, roots: Sequence[p.PhysicalNode]) -> CompileContext:
+def _context(request: JobRequest, roots: Sequence[p.PhysicalNode], rules: int) -> CompileContext:
     return compile_context(
         roots,
         request.config,
@@ -342,6 +236,7 @@ def _context(request: JobRequest, roots: Sequence[p.PhysicalNode]) -> CompileCon
         parallelism=parallelism(request),
         shared=request.shared,
         fence=request.fence,
+        rules=rules,
     )
 
 
@@ -365,11 +260,11 @@ def _shown(root: p.PhysicalNode, node: g.ExecNode, request: JobRequest) -> tuple
 class _Preparation:
     """Opens the checkpoint, then starts the job. If that fails in between, it releases everything."""
 
-    def __init__(self, context: CompileContext, request: JobRequest) -> None:
-        self._context = context
+    def __init__(self, request: JobRequest) -> None:
         self._request = request
         self._temporary: Storage | None = None
-        self._checkpoint: CheckpointDirectory | None = None
+        self._checkpoint = CheckpointDirectory(self._place(), request.fault)
+        self._context: CompileContext | None = None
         self._identity: JobIdentity | None = None
         self._started = False
         self.tables: dict[str, str] = {}
@@ -380,19 +275,42 @@ class _Preparation:
 
     def __exit__(self, *_: object) -> None:
         if not self._started:
-            if self._checkpoint is not None:
-                self._checkpoint.close()
+            self._checkpoint.close()
             self._remove_temporary()
 
-    def open(self, roots: Sequence[p.PhysicalNode]) -> JobIdentity:
+    @cached_property
+    def _stored(self) -> JobIdentity | None:
+        return None if self._temporary is not None else self._checkpoint.stored_identity()
+
+    @cached_property
+    def _origin(self) -> Origin | None:
+        """What the job begins with; its own records go first."""
+        config = self._request.config
+        place = config.read(RECOVERY_PATH)
+        if not place or self._stored is not None:
+            return None
+        savepoint = Savepoint.open(self._storage(place))
+        claims = config.read(CLAIM_MODE).upper() == "CLAIM"
+        return Origin(savepoint=savepoint, claims=claims, part=config.read(IGNORE_UNCLAIMED))
+
+    @property
+    def rules(self) -> int:
+        """By which the ids of what is stored were made."""
+        stored = self._stored if self._origin is None else self._origin.savepoint.identity
+        return RULES if stored is None else stored.rules
+
+    def open(self, roots: Sequence[p.PhysicalNode], context: CompileContext) -> JobIdentity:
         """Takes the checkpoint directory. If the directory has an identity, the job gets this identity."""
-        wanted = job_identity(roots, self._context, self._request.name)
-        self._checkpoint = CheckpointDirectory(self._place(), self._request.fault)
-        savepoint = self._request.config.read(RECOVERY_PATH)
-        if savepoint and self._checkpoint.is_new:
-            take_savepoint(self._storage(savepoint), self._checkpoint.root)
-        self._identity = self._checkpoint.open(wanted)
-        return self._identity
+        wanted = job_identity(roots, context, self._request.name, self.rules)
+        if self._origin is not None:
+            stored, made = self._origin.savepoint.identity, self._origin.start(self._checkpoint, wanted)
+        else:
+            stored = made = self._checkpoint.open(wanted)
+        self._identity, self._context = made, context
+        changed = changed_functions(stored, wanted)
+        if changed:
+            self._request.on_event(FunctionsChanged(job_id=made.job_id, functions=tuple(changed)))
+        return made
 
     def _place(self) -> Storage:
         shared, directory = self._request.shared, self._request.checkpoint_directory
@@ -403,16 +321,15 @@ class _Preparation:
         return self._temporary
 
     def _storage(self, place: str, *, durable: bool = True) -> Storage:
-        config = self._request.config
-        settings = tuple((key, config[key]) for key in SETTINGS if key in config)
-        return Storage(place, settings, durable=durable)
+        return Storage.configured(place, self._request.config, durable=durable)
 
     def start(self, outputs: Mapping[str, Output], names: Mapping[str, str]) -> RunningJob:
         """``names``: the names of the outputs, for people."""
         request = self._request
-        if self._checkpoint is None or self._identity is None:
+        context, identity = self._context, self._identity
+        if context is None or identity is None:
             raise InternalError("the checkpoint is not open")
-        for key, source in self._context.sources.items():
+        for key, source in context.sources.items():
             if isinstance(source, RecordingSource):
                 source.record_in(self._checkpoint.source_root.below(key))
         spark = job_session(
@@ -420,21 +337,21 @@ class _Preparation:
             settings={
                 **time_zone(request.zone),
                 "spark.sql.adaptive.enabled": "false",
-                "spark.sql.shuffle.partitions": str(self._context.parallelism),
+                "spark.sql.shuffle.partitions": str(context.parallelism),
             },
         )
-        for source in self._context.sources.values():
+        for source in context.sources.values():
             if isinstance(source, SearchingSource):
                 source.search_with(spark)
         job = StreamingJob(
             spark=spark,
-            sources=self._context.sources,
+            sources=context.sources,
             outputs=dict(outputs),
             checkpoint=self._checkpoint,
             settings=JobSettings(
-                job_id=self._identity.job_id,
+                job_id=identity.job_id,
                 name=request.name,
-                parallelism=self._context.parallelism,
+                parallelism=context.parallelism,
                 limit=read_limit(request.config, [output.node for output in outputs.values()]),
                 latency=request.config.read(MINI_BATCH_ALLOW_LATENCY).seconds,
                 resumable=bool(request.checkpoint_directory),
@@ -445,11 +362,12 @@ class _Preparation:
             late=self._late_table(len(outputs)),
         )
         nodes = {key: o.node for key, o in outputs.items()}
-        tables = {**self._context.tables, **self.tables}
-        plan = job_plan(nodes, names, self._context.descriptions, tables)
+        tables = {**context.tables, **self.tables}
+        plan = job_plan(nodes, names, context.descriptions, tables)
         running = RunningJob(
-            job_id=self._identity.job_id,
+            job_id=identity.job_id,
             name=request.name,
+            _identity=identity,
             _job=job,
             _cleanup=self._remove_temporary,
             _recording=self._recording(plan),

@@ -39,7 +39,7 @@ class JobResumed:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class SavepointWritten:
-    """A job has stopped with a savepoint at ``path``. ``at`` is in seconds since 1970."""
+    """A savepoint of a job lies at ``path``; ``at``: in seconds since 1970."""
 
     job_id: str
     path: str
@@ -124,6 +124,22 @@ class JobEnded:
     operators: tuple[OperatorRows, ...] = ()
 
 
+@dataclass(frozen=True, slots=True, kw_only=True)
+class FunctionsChanged:
+    """A job takes up state that functions of other code have made."""
+
+    job_id: str
+    functions: tuple[str, ...]
+
+    @property
+    def text(self) -> str:
+        names = ", ".join(self.functions)
+        return (
+            f"The code of {names} is another one than when the state was made: results before and after may "
+            "differ. Give a function whose meaning changed another version."
+        )
+
+
 JobEvent = (
     JobBegun
     | JobResumed
@@ -132,6 +148,7 @@ JobEvent = (
     | SavepointWritten
     | PartitionsRead
     | ExchangesBlocked
+    | FunctionsChanged
     | JobEnded
 )
 

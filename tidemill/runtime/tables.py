@@ -34,8 +34,9 @@ def make_sink(
     fence: Fence = OPEN,
     ordinal: int = 0,
     ordered: bool = False,
+    former: tuple[str, ...] = (),
 ) -> Sink:
-    """The sink of a table; ``ordered`` as in SinkRequest."""
+    """The sink of a table; ``ordered`` and ``former`` as in SinkRequest."""
     options = dict(sink.options)
     found = registry.validate(sink.table, options, role="sink")
     _check_places(found, sink.table, options, "sink", streaming, shared)
@@ -53,6 +54,7 @@ def make_sink(
             fence=fence,
             ordinal=ordinal,
             ordered=ordered,
+            former=former,
         )
     )
 

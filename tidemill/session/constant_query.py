@@ -58,3 +58,6 @@ class ConstantQuery:
 
     def stop_with_savepoint(self, directory: str, *, drain: bool = False) -> str:
         raise NotSupportedError("Savepoints of queries are not supported: only INSERTs keep their state.")
+
+    def create_savepoint(self, directory: str = "", *, path: str = "") -> str:
+        raise NotSupportedError("Savepoints of queries are not supported: only INSERTs keep their state.")

@@ -20,6 +20,7 @@ from tidemill.session.statements import (
     namespaces,
     options,
     queries,
+    savepoints,
     show,
     views,
 )
@@ -94,5 +95,9 @@ HANDLERS: dict[type[s.Statement], Handler] = {
     s.RemoveJar: _jars,
     s.StopJob: jobs.stop_job,
     s.DescribeJob: jobs.describe_job,
+    s.CreateSavepoint: savepoints.create_savepoint,
+    s.ShowSavepoints: savepoints.show_savepoints,
+    s.DescribeSavepoint: savepoints.describe_savepoint,
+    s.DropSavepoint: savepoints.drop_savepoint,
     s.Unsupported: _unsupported,
 }

@@ -26,10 +26,11 @@ from tidemill.physical.batch import nodes as b
 from tidemill.plan import nodes as n
 from tidemill.plan.constants import is_constant, literal_rows
 from tidemill.runtime import batch_job, job_start
-from tidemill.runtime.job_start import JobRequest, RunningJob
-from tidemill.runtime.progress import ExchangesBlocked, JobEvent, unheard
+from tidemill.runtime.job_start import JobRequest
+from tidemill.runtime.progress import ExchangesBlocked, FunctionsChanged, JobEvent, unheard
 from tidemill.runtime.restarts.job import RestartingJob
 from tidemill.runtime.restarts.strategy import NoRestart, strategy_of
+from tidemill.runtime.running_job import RunningJob
 from tidemill.runtime.spark.session import spark_application
 from tidemill.session import planning
 from tidemill.session.bundles import bundled
@@ -191,7 +192,7 @@ def job_request(context: SessionContext, name: str, checkpoint_directory: str = 
 
 
 def _told(context: SessionContext, event: JobEvent) -> None:
-    if isinstance(event, ExchangesBlocked):
+    if isinstance(event, ExchangesBlocked | FunctionsChanged):
         context.warn(event.text)
     context.on_event(event)
 
@@ -306,6 +307,9 @@ class QueryJob:
         self.job.abort()
 
     def stop_with_savepoint(self, directory: str, *, drain: bool = False) -> str:
+        raise NotSupportedError("Savepoints of queries are not supported: only INSERTs keep their state.")
+
+    def create_savepoint(self, directory: str = "", *, path: str = "") -> str:
         raise NotSupportedError("Savepoints of queries are not supported: only INSERTs keep their state.")
 
     def epochs(self) -> Iterator[pa.Table]:

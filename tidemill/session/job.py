@@ -46,6 +46,11 @@ class JobHandle(Protocol):
         what waits for time to pass comes out before."""
         ...
 
+    def create_savepoint(self, directory: str = "", *, path: str = "") -> str:
+        """Writes a savepoint after the epoch under way, at ``path`` or below ``directory``, and goes on;
+        where it lies."""
+        ...
+
     def is_running(self) -> bool: ...
 
 
@@ -72,6 +77,9 @@ class EndedJob:
         """It has stopped."""
 
     def stop_with_savepoint(self, directory: str, *, drain: bool = False) -> str:
+        raise ValidationError(f"Job {self.job_id} does not run: it is {self.status}.")
+
+    def create_savepoint(self, directory: str = "", *, path: str = "") -> str:
         raise ValidationError(f"Job {self.job_id} does not run: it is {self.status}.")
 
     def is_running(self) -> bool:

@@ -71,6 +71,10 @@ class JobClient:
         below ``directory``."""
         return _done(self.job.stop_with_savepoint(directory, drain=advance_to_end_of_event_time))
 
+    def trigger_savepoint(self, savepoint_directory: str) -> Future[str]:
+        """Writes a savepoint below ``savepoint_directory`` while the job goes on; its place."""
+        return _done(self.job.create_savepoint(savepoint_directory))
+
     def get_job_execution_result(self) -> Future[JobExecutionResult]:
         """A future that is done when the job has ended. Its ``result`` raises the error of a failed job."""
         future: Future[JobExecutionResult] = Future()

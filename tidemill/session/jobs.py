@@ -69,6 +69,10 @@ class Jobs:
         self._settled(started)
         return path
 
+    def create_savepoint(self, started: StartedJob, directory: str, path: str) -> str:
+        """The place of the savepoint, ``path`` or one below ``directory``; the job goes on."""
+        return started.job.create_savepoint(directory, path=path)
+
     def _settled(self, started: StartedJob) -> None:
         if self.followed and not started.query and not isinstance(started.job, EndedJob):
             with self._lock:

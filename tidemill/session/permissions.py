@@ -23,7 +23,7 @@ from tidemill.errors import NotPermittedError, Position
 from tidemill.files.fence import ANY, OPEN, Fence
 
 _PLACES = frozenset(
-    option.key
+    key
     for option in (
         CHECKPOINT_DIRECTORY,
         SAVEPOINT_DIRECTORY,
@@ -32,6 +32,7 @@ _PLACES = frozenset(
         history_options.DIRECTORY,
         CATALOG_STORE_PATH,
     )
+    for key in option.keys
 )
 _SPARK = "spark"
 _WHO = "The gateway's options say what its users may reach: docs/gateway.md."

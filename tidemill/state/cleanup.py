@@ -12,8 +12,9 @@ for the next start. The start of a job lists everything once.
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterable, Mapping
+from collections.abc import Callable, Collection, Iterable, Mapping
 from dataclasses import dataclass, field
+from functools import partial
 
 from tidemill.state.manifest import read_manifest
 from tidemill.state.storage import StateFiles
@@ -25,6 +26,13 @@ class StateCollector:
 
     files: StateFiles
     _named: dict[str, frozenset[str]] = field(default_factory=dict)
+    _held: list[frozenset[str]] = field(default_factory=list)
+
+    def hold(self, manifests: Iterable[str]) -> Callable[[], None]:
+        """Their files stay, whatever later epochs name, until what this returns is called; any thread may."""
+        names = frozenset(self._all_named(manifests))
+        self._held.append(names)
+        return partial(self._held.remove, names)
 
     def sweep(self, manifests: Iterable[str]) -> list[str]:
         """Removes all files that ``manifests`` do not name. Gives the removed names."""
@@ -56,7 +64,8 @@ class StateCollector:
         self._named[manifest] = frozenset({manifest, *(run.path for run in runs)})
 
     def _remove(self, names: Iterable[str], named: set[str]) -> list[str]:
-        gone = [name for name in names if name not in named]
+        held = list(self._held)
+        gone = [name for name in names if name not in named and not any(name in each for each in held)]
         self.files.storage.each(self.files.remove, gone)
         return gone
 

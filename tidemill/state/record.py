@@ -10,13 +10,18 @@ fields, including the checksum, may mean anything.
 from __future__ import annotations
 
 import json
+from collections.abc import Callable, Mapping
 from typing import Any
 
 import xxhash
 
 from tidemill.errors import StateError
 
+Reader = Callable[[dict[str, Any]], dict[str, Any]]
+"""Makes the fields of a record of an older version into those of the version after it."""
+
 _UNKNOWN = "0" * 16
+_NO_READERS: Mapping[int, Reader] = {}
 START_AGAIN = (
     "Restore the checkpoint directory from a copy, or start again with a new directory and empty sinks."
 )
@@ -28,9 +33,11 @@ def encode_record(version: int, fields: dict[str, Any]) -> bytes:
     return _with_checksum(blank, version, xxhash.xxh3_64_hexdigest(blank))
 
 
-def decode_record(data: bytes, version: int, what: str) -> dict[str, Any]:
+def decode_record(
+    data: bytes, version: int, what: str, older: Mapping[int, Reader] = _NO_READERS
+) -> dict[str, Any]:
     """The fields. StateError if they cannot be trusted; ``what`` names the record, such as "the commit
-    record 'x'"."""
+    record 'x'". ``older``: readers of the versions before, by version."""
     try:
         record = json.loads(data.decode())
     except (ValueError, RecursionError) as e:
@@ -40,15 +47,18 @@ def decode_record(data: bytes, version: int, what: str) -> dict[str, Any]:
     found = record.pop("version", None)
     if not isinstance(found, int) or isinstance(found, bool):
         raise damaged(what, "it has no format version")
-    if found != version:
+    if found != version and found not in older:
         raise _other_version(what, found, version)
     checksum = record.pop("checksum", None)
     if not isinstance(checksum, str) or len(checksum) != len(_UNKNOWN):
         raise damaged(what, "it has no checksum")
-    blank = _with_checksum(data, version, _UNKNOWN)
-    if _with_checksum(blank, version, xxhash.xxh3_64_hexdigest(blank)) != data:
+    blank = _with_checksum(data, found, _UNKNOWN)
+    if _with_checksum(blank, found, xxhash.xxh3_64_hexdigest(blank)) != data:
         raise damaged(what, "its checksum does not fit its contents")
-    return record
+    fields: dict[str, Any] = record
+    while found < version:
+        fields, found = older[found](fields), found + 1
+    return fields
 
 
 def damaged(what: str, why: str) -> StateError:

@@ -24,7 +24,7 @@ from tidemill.user_functions.values import presented, to_python
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class BoundAggregate:
-    """``body`` has the methods of ``AggregateFunction``."""
+    """``body`` has the methods of ``AggregateFunction``; ``version`` as it was declared."""
 
     name: str
     body: Any = field(repr=False, hash=False)
@@ -32,6 +32,7 @@ class BoundAggregate:
     arg_types: tuple[LogicalType, ...]
     accumulator: LogicalType
     result: LogicalType
+    version: str = ""
 
     @property
     def retracts(self) -> bool:

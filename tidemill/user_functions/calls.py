@@ -22,13 +22,15 @@ from tidemill.user_functions.values import presented, to_python
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class BoundFunction:
-    """``name`` as in the query; ``body`` takes Python values, or arrays if ``vectorized``."""
+    """``name`` as in the query; ``body`` takes Python values, or arrays if ``vectorized``; ``version`` as it
+    was declared."""
 
     name: str
     body: Any = field(repr=False, hash=False)
     vectorized: bool
     deterministic: bool
     arg_types: tuple[LogicalType, ...]
+    version: str = ""
 
     def results(self, columns: tuple[pa.Array, ...], rows: int) -> Any:
         """What the body gives: an array, or an iterator of one value per row."""

@@ -2,7 +2,8 @@
 
 With ``func_type='general'`` (the default, as in PyFlink) the function gets Python values, row by row. With
 ``'arrow'`` it gets ``pyarrow`` arrays, with one value per row of a batch. Types are Flink's type texts or
-``pyarrow`` types. A declared function can still be called from Python.
+``pyarrow`` types. A declared function can still be called from Python. A job refuses state
+that a function of another ``version`` has made.
 """
 
 from __future__ import annotations
@@ -34,6 +35,7 @@ def udf(
     result_type: TypeSpec | None = None,
     deterministic: bool = True,
     func_type: str = "general",
+    version: str = "",
 ) -> Callable[[Any], UserScalarFunction]: ...
 @overload
 def udf(
@@ -42,6 +44,7 @@ def udf(
     result_type: TypeSpec | None = None,
     deterministic: bool = True,
     func_type: str = "general",
+    version: str = "",
 ) -> UserScalarFunction: ...
 def udf(
     f: Any = None,
@@ -49,6 +52,7 @@ def udf(
     result_type: TypeSpec | None = None,
     deterministic: bool = True,
     func_type: str = "general",
+    version: str = "",
 ) -> Any:
     """Declares a scalar function: ``@udf(result_type='BIGINT')`` or ``udf(f, result_type=...)``.
 
@@ -72,6 +76,7 @@ def udf(
             input_types=_inputs(body, input_types, func_type),
             vectorized=_vectorized(given, func_type),
             deterministic=deterministic,
+            version=version,
             result_type=result,
         )
 
@@ -85,6 +90,7 @@ def udtf(
     result_types: TypeSpec | Sequence[TypeSpec] | None = None,
     deterministic: bool = True,
     func_type: str = "general",
+    version: str = "",
 ) -> Callable[[Any], UserTableFunction]: ...
 @overload
 def udtf(
@@ -93,6 +99,7 @@ def udtf(
     result_types: TypeSpec | Sequence[TypeSpec] | None = None,
     deterministic: bool = True,
     func_type: str = "general",
+    version: str = "",
 ) -> UserTableFunction: ...
 def udtf(
     f: Any = None,
@@ -100,6 +107,7 @@ def udtf(
     result_types: TypeSpec | Sequence[TypeSpec] | None = None,
     deterministic: bool = True,
     func_type: str = "general",
+    version: str = "",
 ) -> Any:
     """Declares a table function: ``@udtf(result_types=['STRING', 'INT'])``.
 
@@ -124,6 +132,7 @@ def udtf(
             input_types=_inputs(body, input_types, func_type),
             vectorized=_vectorized(given, func_type),
             deterministic=deterministic,
+            version=version,
             result_types=_texts(result_types),
         )
 
@@ -138,6 +147,7 @@ def udaf(
     accumulator_type: TypeSpec | None = None,
     deterministic: bool = True,
     func_type: str = "general",
+    version: str = "",
 ) -> Callable[[Any], UserAggregateFunction]: ...
 @overload
 def udaf(
@@ -147,6 +157,7 @@ def udaf(
     accumulator_type: TypeSpec | None = None,
     deterministic: bool = True,
     func_type: str = "general",
+    version: str = "",
 ) -> UserAggregateFunction: ...
 def udaf(
     f: Any = None,
@@ -155,6 +166,7 @@ def udaf(
     accumulator_type: TypeSpec | None = None,
     deterministic: bool = True,
     func_type: str = "general",
+    version: str = "",
 ) -> Any:
     """Declares an aggregate function: ``@udaf(result_type=..., accumulator_type=...)`` over a class that
     derives from ``AggregateFunction``. State stores the accumulator as ``accumulator_type``.
@@ -185,6 +197,7 @@ def udaf(
             input_types=None if input_types is None else _texts(input_types),
             vectorized=vectorized,
             deterministic=deterministic,
+            version=version,
             result_type=type_text(result_type),
             accumulator_type=type_text(accumulator_type),
         )

@@ -53,13 +53,15 @@ class Merging(Protocol):
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
 class UserFunction:
     """``body`` is the Python function, or for an aggregate the object with the methods. If ``input_types`` is
-    None, arguments keep their own types."""
+    None, arguments keep their own types. ``version`` changes with the meaning of the function: a job refuses
+    state that another version has made."""
 
     name: str
     body: Any = field(repr=False)
     input_types: tuple[str, ...] | None
     vectorized: bool
     deterministic: bool = True
+    version: str = ""
 
     def __call__(self, *args: Any, **named: Any) -> Any:
         return self.body(*args, **named)

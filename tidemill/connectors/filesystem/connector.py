@@ -251,7 +251,12 @@ def _sink(found: Format, request: SinkRequest, options: OptionValues) -> FileSin
         job=job,
         overwrite=request.overwrite,
         streaming=request.streaming,
-        markers=partition_markers(storage, options, tuple(f.name for f in partitions), f"part-{job}-"),
+        markers=partition_markers(
+            storage,
+            options,
+            tuple(f.name for f in partitions),
+            tuple(f"part-{writer}-" for writer in (job, *request.former)),
+        ),
     )
 
 

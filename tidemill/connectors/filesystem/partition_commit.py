@@ -73,7 +73,8 @@ def _now() -> int:
 
 @dataclass(slots=True, kw_only=True)
 class PartitionMarkers:
-    """``file``: the marker's name, '' for none; ``prefix``: how the names of the job's files begin.
+    """``file``: the marker's name, '' for none; ``prefixes``: how the names of the job's files begin, and of
+    those of the jobs before it.
 
     ``pending``: partitions without a marker and since when they are there, in ms; None looks for them.
     """
@@ -81,7 +82,7 @@ class PartitionMarkers:
     storage: Storage
     file: str
     trigger: Trigger
-    prefix: str
+    prefixes: tuple[str, ...]
     clock: Callable[[], int] = _now
     pending: dict[str, int] | None = None
 
@@ -112,14 +113,14 @@ class PartitionMarkers:
         since: dict[str, int] = {}
         for file in list_files_or_none(self.storage):
             directory, _, name = file.path.rpartition("/")
-            if name.startswith(self.prefix):
+            if name.startswith(self.prefixes):
                 at = file.modified // 1_000_000
                 since[directory] = min(since.get(directory, at), at)
         return {d: at for d, at in since.items() if self.storage.stat(f"{d}/{self.file}") is None}
 
 
 def partition_markers(
-    storage: Storage, options: OptionValues, partitions: tuple[str, ...], prefix: str
+    storage: Storage, options: OptionValues, partitions: tuple[str, ...], prefixes: tuple[str, ...]
 ) -> PartitionMarkers:
     """As the options of a sink say. Raises NotSupportedError for policies and extractors of Flink's only."""
     policies = (options["sink.partition-commit.policy.kind"] or "").split(",")
@@ -135,7 +136,7 @@ def partition_markers(
         storage=storage,
         file=name if wanted and partitions else "",
         trigger=trigger,
-        prefix=prefix,
+        prefixes=prefixes,
         # With each epoch: what one has left over is marked when it is published again.
         pending={} if trigger == AfterDelay(delay=0) else None,
     )

@@ -160,6 +160,8 @@ class Format(Protocol):
     extension: str
     passes_options: bool = False
     """Whether keys that it does not declare are a library's, to be let through."""
+    is_positional: bool = False
+    """Whether a column's place says which value of a record is its own."""
 
     def framing(self, options: OptionValues) -> Framing:
         return Framing.LINES

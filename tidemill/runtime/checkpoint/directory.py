@@ -5,10 +5,12 @@ A folder of a local or mounted disk, or a place in an object store, by the same 
 Layout::
 
     job.json                   identity: digests of the plan's nodes and what they are
+    origin.json                the savepoint that the directory is filled from (see ``origin``)
     lock, owners/<n>           held while a process runs the job (see ``ownership``)
     committed.json             there has been a first commit
     epochs/<n>.plan.json       intent: the offset ranges of epoch n and its processing time
     epochs/<n>.commit.json     fact: epoch n happened; offsets, manifests, sink tokens
+    epochs/<n>.published.json  all sinks have published epoch n; left by a job that stops
     state/<operator>/...       runs and manifests (see tidemill.state)
     sources/<source>/...       what sources keep of their own (see connectors.api.RecordingSource)
 
@@ -30,6 +32,7 @@ from typing import Any, Self, TypeVar
 from tidemill.connectors.api import Offset
 from tidemill.errors import StateError
 from tidemill.files.storage import Storage, sync
+from tidemill.runtime.checkpoint.identity import JobIdentity, check_same
 from tidemill.runtime.checkpoint.ownership import Ownership
 from tidemill.runtime.checkpoint.records import Records, said
 from tidemill.runtime.hot_keys import Hot
@@ -40,22 +43,13 @@ from tidemill.state.slices import Slice, Slices
 T = TypeVar("T")
 _JOB = "the job record"
 _IDENTITY, _SHOWN, _EPOCHS = "job.json", "committed.json", "epochs"
-_PLAN, _COMMIT = ".plan.json", ".commit.json"
+ORIGIN = "origin.json"
+_PLAN, _COMMIT, _PUBLISHED = ".plan.json", ".commit.json", ".published.json"
 _STATE, _SOURCES = "state", "sources"
-FOLDERS = (_EPOCHS, _STATE, _SOURCES, "owners")
+FILLED = (_EPOCHS, _STATE, _SOURCES)
+"""The folders that a job's own progress lies in."""
+FOLDERS = (*FILLED, "owners")
 """All that a job keeps lies in these and in files beside them; other folders there are other jobs'."""
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class JobIdentity:
-    """What a checkpoint belongs to. ``fingerprint`` is the whole job's digest, ``nodes`` what each node of
-    its plans is by its digest, inputs first, ``operators`` how their state is laid out by operator id."""
-
-    job_id: str
-    fingerprint: str
-    nodes: dict[str, str]
-    operators: dict[str, str]
-    name: str = ""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -145,8 +139,21 @@ class CheckpointDirectory:
         """Whether a lock says that no owner before still writes here; an object store has none."""
         return self._ownership is not None and self._ownership.is_locked
 
-    def open(self, identity: JobIdentity) -> JobIdentity:
-        """Takes the directory and checks or writes the identity; returns the stored one.
+    def make(self, identity: JobIdentity, commit: EpochCommit | None) -> None:
+        """The records of a job after an epoch, where there are none; nobody runs it here."""
+        self._make()
+        if commit is not None:
+            self.put_first(commit)
+        self._put(_IDENTITY, asdict(identity))
+
+    def put_first(self, commit: EpochCommit) -> None:
+        """The epoch that a job begins after."""
+        self.write_commit(commit)
+        self.begin_showing()
+
+    def open(self, identity: JobIdentity, fill: Callable[[Records], None] | None = None) -> JobIdentity:
+        """Takes the directory and checks or writes the identity; returns the stored one. ``fill`` puts what
+        the job begins with into a directory that has no job.
 
         Raises StateError: the directory is not writable, is in use, or belongs to another query.
         """
@@ -155,6 +162,9 @@ class CheckpointDirectory:
             self._ownership = Ownership.take(self._records)
             for folder in ("", _EPOCHS) if self.root.has_appends else ():
                 self._records.remove_temporaries(folder)
+            if fill is not None and self.is_new:
+                fill(self._records)
+                self._put(_IDENTITY, asdict(identity))
             return self._identified(identity)
         except OSError as e:
             self.close()
@@ -230,6 +240,27 @@ class CheckpointDirectory:
         """Whether no job has written to it."""
         return not self._records.exists(_IDENTITY)
 
+    def stored_identity(self) -> JobIdentity | None:
+        """Whose it is; None of a new one."""
+        return self._record(JobIdentity, _IDENTITY, _JOB)
+
+    def is_published(self, commit: EpochCommit) -> bool:
+        """Whether it is known that the sinks have published the last commit; a crash may leave that open.
+
+        What comes after step 4 says so: the next plan, the removal of the commit before, a note.
+        """
+        before, epoch = commit.epoch - 1, commit.epoch
+        return (
+            self._records.exists(_name(epoch, _PUBLISHED))
+            or self._records.exists(_name(epoch + 1, _PLAN))
+            or (before > 0 and not self._records.exists(_name(before, _COMMIT)))
+        )
+
+    def note_published(self, epoch: int) -> None:
+        """Notes it for the next start, which then need not look at the sinks."""
+        if not self._records.exists(_name(epoch, _PUBLISHED)):
+            self._put(_name(epoch, _PUBLISHED), {"epoch": epoch})
+
     def planned(self, epoch: int) -> EpochPlan | None:
         """The plan record of ``epoch``, if it was written before a crash."""
         return self._record(EpochPlan, _name(epoch, _PLAN), "the plan record", epoch)
@@ -253,7 +284,7 @@ class CheckpointDirectory:
 
     def forget_before(self, epoch: int) -> None:
         """Removes the records of epochs before ``epoch``."""
-        for suffix in (_PLAN, _COMMIT):
+        for suffix in (_PLAN, _COMMIT, _PUBLISHED):
             for old in self._records.numbered(_EPOCHS, suffix):
                 if old < epoch:
                     self._records.remove(_name(old, suffix))
@@ -273,8 +304,10 @@ class CheckpointDirectory:
             sync(str(path.parent))
 
     def _identified(self, wanted: JobIdentity) -> JobIdentity:
-        stored = self._record(JobIdentity, _IDENTITY, _JOB)
+        stored = self.stored_identity()
         if stored is None:
+            if self._records.exists(ORIGIN):
+                raise self._half_filled()
             if self._records.numbered(_EPOCHS, _COMMIT) or self._records.exists(_SHOWN):
                 raise StateError(
                     f"The job record '{self.root.shown(_IDENTITY)}' is lost: there are epochs, "
@@ -283,13 +316,18 @@ class CheckpointDirectory:
                 )
             self._put(_IDENTITY, asdict(wanted))
             return wanted
-        if (stored.fingerprint, stored.operators) != (wanted.fingerprint, wanted.operators):
-            raise StateError(
-                f"The checkpoint in '{self.root.shown('')}' belongs to another query "
-                f"({_difference(stored, wanted)})",
-                hint="Use another checkpoint directory, or run the query that made this one.",
-            )
+        check_same(stored, wanted, f"the checkpoint in '{self.root.shown('')}'")
         return stored
+
+    def _half_filled(self) -> StateError:
+        origin = (self._records.read(ORIGIN, "the record of its origin") or {}).get(
+            "savepoint", "a savepoint"
+        )
+        return StateError(
+            f"The checkpoint directory '{self.root.shown('')}' was being filled from '{origin}' when its job "
+            "was killed",
+            hint=f"Start it with 'execution.state-recovery.path' = '{origin}' again, or in a new directory.",
+        )
 
     def _commit(self, epoch: int) -> EpochCommit:
         record = self._record(EpochCommit, _name(epoch, _COMMIT), "the commit record", epoch)
@@ -324,17 +362,3 @@ class CheckpointDirectory:
 
 def _name(epoch: int, suffix: str) -> str:
     return f"{_EPOCHS}/{epoch}{suffix}"
-
-
-def _difference(stored: JobIdentity, wanted: JobIdentity) -> str:
-    """Names the lowest node that differs: all above it differ with it."""
-    gone = next((text for key, text in stored.nodes.items() if key not in wanted.nodes), "")
-    new = next((text for key, text in wanted.nodes.items() if key not in stored.nodes), "")
-    if gone and gone == new:
-        return f"its {gone} has other options or types than this query's"
-    if gone and new:
-        return f"it has {gone} where this query has {new}"
-    if gone or new:
-        return f"it has {gone}, which this query lacks" if gone else f"it lacks {new}"
-    changed = [key for key in stored.operators if stored.operators[key] != wanted.operators.get(key)]
-    return f"the state of {', '.join(changed)} is laid out in another way" if changed else "its parts repeat"

@@ -16,12 +16,15 @@ import json
 import os
 import socket
 import uuid
+from collections.abc import Iterator
+from contextlib import contextmanager
 from functools import cache, cached_property
 from pathlib import Path
 from typing import Any, TextIO
 
 from tidemill.errors import CommitUnknownError, NotSupportedError, OwnershipError
 from tidemill.files.exclusive import OutcomeUnknownError
+from tidemill.files.storage import Storage
 from tidemill.runtime.checkpoint.records import Records, said
 
 _OWNERS = "owners"
@@ -77,6 +80,18 @@ class Ownership:
     def close(self) -> None:
         if self._lock is not None:
             self._lock.close()
+
+
+@contextmanager
+def undisturbed(storage: Storage) -> Iterator[None]:
+    """Nobody of this machine takes a local checkpoint directory meanwhile; OwnershipError where somebody has
+    it. An object store cannot tell: what goes meanwhile is missed by whoever reads it."""
+    lock = _locked(Records.open(storage)) if storage.is_local else None
+    try:
+        yield
+    finally:
+        if lock is not None:
+            lock.close()
 
 
 def _locked(records: Records) -> TextIO:

@@ -6,15 +6,26 @@ what is wrong with a file that is no record.
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any, Self
 
 from tidemill.errors import NOTHING_COMMITTED, CommitUnknownError, OwnershipError, StateError
 from tidemill.files.exclusive import TEMPORARY, Exclusive, OutcomeUnknownError, exclusive
 from tidemill.files.storage import Storage
-from tidemill.state.record import decode_record, encode_record
+from tidemill.state.record import Reader, decode_record, encode_record
 
-FORMAT_VERSION = 3
+FORMAT_VERSION = 4
+
+
+def _read_3(fields: dict[str, Any]) -> dict[str, Any]:
+    """Format 4 says by which rules a job's ids were made, and facts that its state depends on (``identity``):
+    a job record of format 3 has neither."""
+    return {**fields, "rules": 3} if "fingerprint" in fields else fields
+
+
+OLDER: Mapping[int, Reader] = {3: _read_3}
+"""Readers of the formats before."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -39,16 +50,16 @@ class Records:
             return None
         except OSError as e:
             raise StateError(f"Cannot read {what}: {said(e)}") from e
-        return decode_record(data, FORMAT_VERSION, what)
+        return decode_record(data, FORMAT_VERSION, what, OLDER)
 
-    def put(self, name: str, fields: dict[str, Any]) -> None:
+    def put(self, name: str, fields: dict[str, Any], version: int = FORMAT_VERSION) -> None:
         """Writes a record that must not be there; it is durable when this returns.
 
         StateError: nothing was written. CommitUnknownError: it may have been.
         """
         path = self.storage.shown(name)
         try:
-            self.exclusive.put(name, encode_record(FORMAT_VERSION, fields))
+            self.exclusive.put(name, encode_record(version, fields))
         except FileExistsError as e:
             raise OwnershipError(
                 f"The record '{path}' already exists: another job has written to this checkpoint directory",

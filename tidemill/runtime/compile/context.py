@@ -14,6 +14,7 @@ from tidemill.operators.api import OperatorSpec
 from tidemill.physical import nodes as p
 from tidemill.physical.digests import PASSING, Digests, table_digest
 from tidemill.physical.explain.attributes import describe
+from tidemill.physical.identities import Identities
 from tidemill.physical.sinks import arrives_by_time
 from tidemill.physical.traits.arrival import Arrival, arrival
 from tidemill.physical.traits.event_time import timed_nodes
@@ -41,6 +42,7 @@ class CompileContext:
     ``idle_timeout``: after how many ms without rows a source is idle, where its table does not say.
     ``bundle``: how many rows a mini-batch has at most, None where that is not said.
     ``keeps_late``: rows that come too late are wanted as they came. ``fence``: where links among files lead.
+    ``digests`` tell which parts of the plans are equal, ``ids`` which state an operator takes up.
     ``timed``: ids, and ``timed_digests``: digests, of the nodes whose rows carry their watermark; ``told``:
     digests of what such a watermark is computed over, or a sink takes the last row of by arrival, so that
     every change of it counts for itself.
@@ -64,6 +66,7 @@ class CompileContext:
     sub_plans: dict[str, str] = field(default_factory=dict)
     operators: dict[str, OperatorSpec] = field(default_factory=dict)
     digests: Digests = field(default_factory=Digests)
+    ids: Digests = field(default_factory=Identities)
     timed: set[int] = field(default_factory=set)
     timed_digests: set[str] = field(default_factory=set)
     told: set[str] = field(default_factory=set)
@@ -162,12 +165,19 @@ class CompileContext:
             self.tables[key] = table
         return key
 
+    def sink_fields(self, sink: p.Sink) -> tuple[Field, ...]:
+        """What a sink gets, as operators right before it call it: as the sink does, whose names outlive those
+        of a query; by older rules as the query does."""
+        if self.ids.named:
+            return sink.input.fields
+        named = zip(sink.fields, sink.input.fields, strict=True)
+        return tuple(replace(given, name=own.name) for own, given in named)
+
     def add_operator(self, kind: str, node: p.PhysicalNode, spec: OperatorSpec) -> str:
-        """Registers the stateful operator of ``node``; its id is its kind and the digest of its sub-plan."""
-        digest = self.digests.of(node)
-        key = unused(f"{kind}-{digest}", self.operators)
+        """Registers the stateful operator of ``node``; its id is its kind and its sub-plan's identity."""
+        key = unused(f"{kind}-{self.ids.of(node)}", self.operators)
         self.operators[key] = spec
-        self.sub_plans[key] = digest
+        self.sub_plans[key] = self.digests.of(node)
         self.descriptions[key] = describe(node)
         return key
 

@@ -163,7 +163,7 @@ def materialized(sink: p.Sink, context: CompileContext) -> g.ExecNode:
     live row that arrived last, whatever the disorder between the changes of different rows. With ON
     CONFLICT DO NOTHING the live row that arrived first; DO ERROR wants it alone. Where arrival is not told
     the greatest row by its columns is the last, and the least the first."""
-    inputs = sink.input.fields
+    inputs = context.sink_fields(sink)
     named = {c.name: f.name for c, f in zip(sink.table.written_columns, inputs, strict=False)}
     latest = sink.conflict not in ("NOTHING", "ERROR")
     spec = RankSpec(
@@ -199,13 +199,14 @@ def keyed(
     node that it is, where ``node`` only stands in for it. ``below``: the compiled input with columns more.
     ``timed``: its changes have the watermark of the rows that made them."""
     below = below or _below(node, context, timed)
-    own = names(node.input.fields)
+    inputs = context.sink_fields(node) if isinstance(node, p.Sink) else node.input.fields
+    own = names(inputs)
     carried = (*own, *below.columns[len(own) :])
     kinds = node.consumed if isinstance(node, p.Sink) else node.traits.kinds
-    fields = node.input.fields if isinstance(node, p.Sink) else node.fields
+    fields = inputs if isinstance(node, p.Sink) else node.fields
     port = g.Port(input=below, references=below.columns, columns=carried, keys=keys)
     if timed:
-        types = (*node.input.fields, Field(PASSES_COLUMN, BOOLEAN))
+        types = (*inputs, Field(PASSES_COLUMN, BOOLEAN))
         port = replace(port, timed=True, schema=port_schema(types, carried, below))
     return g.Keyed(
         columns=names(fields),

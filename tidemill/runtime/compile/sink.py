@@ -50,7 +50,7 @@ def _last_arrived(sink: p.Sink, context: CompileContext) -> g.ExecNode:
     """Of the rows of an epoch the last of each primary key, as if they came one by one."""
     timed = arrives_by_time(sink)
     below = timed_input(sink, context, False) if timed else compile_node(sink.input, context, True)
-    fields = sink.input.fields
+    fields = context.sink_fields(sink)
     named = {c.name: f.name for c, f in zip(sink.table.written_columns, fields, strict=False)}
     keys = tuple(named[k] for k in sink.table.primary_key)
     spec = LastArrivedSpec(columns=columns_of(fields), keys=keys, timed=timed)

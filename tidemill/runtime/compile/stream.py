@@ -9,7 +9,6 @@ from tidemill.changelog.rowkind import INSERT_ONLY
 from tidemill.errors import NotSupportedError
 from tidemill.functions.literals import literal_sql
 from tidemill.physical import nodes as p
-from tidemill.physical.digests import table_digest
 from tidemill.physical.set_operations import REPLICATE_ROWS
 from tidemill.physical.traits.determinism import keeps_values, refuse_changes
 from tidemill.physical.traits.event_time import reads_watermark
@@ -44,7 +43,7 @@ def _(node: p.TableSourceScan, context: CompileContext, sequenced: bool) -> g.Ex
         below = compile_node(whole, context, sequenced)
         columns = tuple(below.columns[whole.columns.index(c)] for c in node.columns)
         return g.choice(below, names(node.fields), columns, sequenced)
-    place = f"scan-{table_digest(node.table, dict(node.options))}"
+    place = f"scan-{context.ids.table(node.table, dict(node.options))}"
     options, filters = dict(node.options), context.offered(node)
     request = source_request(node.table, node.columns, options, node.fields, context, sequenced, filters)
     columns = names(node.fields)
@@ -80,7 +79,8 @@ def _(node: p.Values, context: CompileContext, sequenced: bool) -> g.ExecNode:
         sequence=sequenced,
     )
     digest = context.digests.of(node)
-    read = _read(node, context.add_source(source, f"values-{digest}", "Values"), sequenced)
+    key = context.add_source(source, f"values-{context.ids.of(node)}", "Values")
+    read = _read(node, key, sequenced)
     return read if node.rows or digest not in context.timed_digests else under_watermark(read, context)
 
 

@@ -23,9 +23,9 @@ from tidemill.errors import (
     TidemillError,
     ValidationError,
 )
-from tidemill.runtime.job_start import RunningJob
 from tidemill.runtime.progress import JobFailed
 from tidemill.runtime.restarts.strategy import Strategy
+from tidemill.runtime.running_job import RunningJob
 
 RESTARTING = "RESTARTING"
 _OUTSIDE = (ConnectorError, StateError, CommitUnknownError, LostProcessError)
@@ -112,6 +112,14 @@ class RestartingJob:
             return job.stop_with_savepoint(directory, drain=drain)
         finally:
             self._done.wait()
+
+    def create_savepoint(self, directory: str = "", *, path: str = "") -> str:
+        """ValidationError while it waits to be started again."""
+        with self._lock:
+            if self._waiting:
+                raise ValidationError(f"Job {self.job_id} does not run: it is {self.status}.")
+            job = self._now
+        return job.create_savepoint(directory, path=path)
 
     def _follow(self) -> None:
         try:

@@ -26,12 +26,12 @@ def show_jobs(statement: s.Show, context: SessionContext) -> TableResult:
 
 
 def describe_job(statement: s.DescribeJob, context: SessionContext) -> TableResult:
-    return listing(_COLUMNS, [_row(_found(statement, context))])
+    return listing(_COLUMNS, [_row(found(statement, context))])
 
 
 def stop_job(statement: s.StopJob, context: SessionContext) -> TableResult:
     """Returns when the job has stopped, after the epoch it was in; with a savepoint, where that lies."""
-    started = _found(statement, context)
+    started = found(statement, context)
     if not statement.savepoint:
         if statement.drain:
             raise ValidationError(
@@ -39,24 +39,30 @@ def stop_job(statement: s.StopJob, context: SessionContext) -> TableResult:
             )
         context.jobs.cancel(started)
         return ok()
+    directory = savepoint_directory(statement, context)
+    path = context.jobs.stop_with_savepoint(started, directory, drain=statement.drain)
+    return listing((Field("savepoint path", STRING),), [(path,)])
+
+
+def savepoint_directory(statement: s.Statement, context: SessionContext) -> str:
+    """ValidationError where it is not set."""
     directory = context.configuration.read(SAVEPOINT_DIRECTORY)
     if not directory:
         raise ValidationError(
             f"A savepoint needs a place: '{SAVEPOINT_DIRECTORY.key}' is not set.", position=statement.position
         )
-    path = context.jobs.stop_with_savepoint(started, directory, drain=statement.drain)
-    return listing((Field("savepoint path", STRING),), [(path,)])
+    return directory
 
 
-def _found(statement: s.StopJob | s.DescribeJob, context: SessionContext) -> StartedJob:
-    found = context.jobs.find(statement.job_id)
-    if found is None:
+def found(statement: s.StopJob | s.DescribeJob | s.CreateSavepoint, context: SessionContext) -> StartedJob:
+    job = context.jobs.find(statement.job_id)
+    if job is None:
         raise ValidationError(
             f"There is no job '{statement.job_id}'.",
             position=statement.position,
             expected=tuple(s.job.job_id for s in context.jobs.all() if s.job.is_running()),
         )
-    return found
+    return job
 
 
 def _row(started: StartedJob) -> tuple[Any, ...]:

@@ -46,6 +46,12 @@ from tidemill.sql.statements.queries import (
     StatementSet,
     Unsupported,
 )
+from tidemill.sql.statements.savepoints import (
+    CreateSavepoint,
+    DescribeSavepoint,
+    DropSavepoint,
+    ShowSavepoints,
+)
 from tidemill.sql.statements.session import (
     AddJar,
     Describe,
@@ -91,6 +97,10 @@ from tidemill.sql.statements.tables import (
 )
 
 __all__ = [
+    "CreateSavepoint",
+    "DescribeSavepoint",
+    "DropSavepoint",
+    "ShowSavepoints",
     "AddJar",
     "AddPartitions",
     "AddSchema",

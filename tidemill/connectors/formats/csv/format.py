@@ -28,6 +28,7 @@ class CsvFormat(Format):
     identifier = "csv"
     options: tuple[ConnectorOption, ...] = OPTIONS
     extension = "csv"
+    is_positional = True
 
     def framing(self, options: OptionValues) -> Framing:
         return Framing.QUOTED

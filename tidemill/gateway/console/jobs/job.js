@@ -57,7 +57,8 @@ class JobPage {
     this.title = h("h1", {});
     this.status = h("span", {});
     this.stop = h("div", { class: "buttons" },
-      h("button", { class: "button", onclick: () => this.savepoint() }, "Stop with savepoint"),
+      h("button", { class: "button", onclick: () => this.savepoint({ stops: false }) }, "Savepoint"),
+      h("button", { class: "button", onclick: () => this.savepoint({ stops: true }) }, "Stop with savepoint"),
       h("button", { class: "button danger", onclick: () => this.cancel() }, "Stop"));
     this.facts = h("dl", { class: "tiles" });
     this.problem = h("section", { class: "problem-box", role: "alert", hidden: true });
@@ -119,25 +120,27 @@ class JobPage {
     if (await asked("Stop the job?", "It stops after the epoch that it is in. What was committed stays.", "Stop it")) this.ask({});
   }
 
-  savepoint() {
+  savepoint({ stops }) {
     const place = h("input", { id: "place", required: true, placeholder: "/var/savepoints" });
     const drain = h("input", { type: "checkbox", id: "drain" });
-    const dialog = h("dialog", { class: "dialog", "aria-label": "Stop with savepoint" },
-      h("h2", {}, "Stop with savepoint"),
-      h("form", { method: "dialog", onsubmit: () => this.ask({ savepointDirectory: place.value, drain: drain.checked }) },
+    const name = stops ? "Stop with savepoint" : "Savepoint";
+    const what = () => stops ? this.ask({ savepointDirectory: place.value, drain: drain.checked }) : this.ask({ savepointDirectory: place.value }, "savepoint");
+    const dialog = h("dialog", { class: "dialog", "aria-label": name },
+      h("h2", {}, name),
+      h("form", { method: "dialog", onsubmit: what },
         h("label", { for: "place" }, "Folder for savepoints, as the gateway sees it"), place,
-        h("label", { class: "check" }, drain, "First let go of what waits for time to pass (drain)"),
+        stops && h("label", { class: "check" }, drain, "First let go of what waits for time to pass (drain)"),
         h("div", { class: "buttons" },
-          h("button", { class: "button", type: "button", onclick: () => dialog.close() }, "Keep it"),
-          h("button", { class: "button danger", type: "submit" }, "Stop it"))));
+          h("button", { class: "button", type: "button", onclick: () => dialog.close() }, stops ? "Keep it" : "No"),
+          h("button", { class: stops ? "button danger" : "button", type: "submit" }, stops ? "Stop it" : "Write it"))));
     dialog.addEventListener("close", () => dialog.remove());
     document.body.append(dialog);
     dialog.showModal();
   }
 
-  async ask(body) {
+  async ask(body, how = "stop") {
     try {
-      const { savepoint } = await call("POST", `/console/api/jobs/${this.id}/stop`, body);
+      const { savepoint } = await call("POST", `/console/api/jobs/${this.id}/${how}`, body);
       tell(savepoint ? `The savepoint lies at ${savepoint}` : "The job stops after its epoch.");
     } catch (error) {
       tell(error.message, "problem");

@@ -101,6 +101,22 @@ def stop_job(gateway: Gateway, call: Call) -> str:
     return "{}"
 
 
+def make_savepoint(gateway: Gateway, call: Call) -> str:
+    """A savepoint of a job that goes on, below ``savepointDirectory``; answers when it lies there."""
+    job_id, directory = call.parameters["job_id"], call.text("savepointDirectory")
+    jobs = gateway.jobs(call.user)
+    started = jobs.find(job_id)
+    if started is None:
+        raise HttpError(404, f"There is no job '{job_id[:64]}'.")
+    if not directory:
+        raise HttpError(400, "'savepointDirectory' is missing.")
+    try:
+        gateway.permissions(call.user).check_place(directory, "'savepointDirectory'")
+        return json.dumps({"savepoint": jobs.create_savepoint(started, directory, "")})
+    except TidemillError as e:
+        raise HttpError(500, masked(str(e))) from e
+
+
 def history(gateway: Gateway, call: Call) -> str:
     """The user's jobs that have ended, the youngest first, ``last`` of them, in few words."""
     try:
@@ -185,6 +201,7 @@ HANDLERS: Mapping[tuple[str, str], Handler] = {
     ("GET", "/jobs"): jobs,
     ("GET", "/jobs/{job_id}"): job,
     ("POST", "/jobs/{job_id}/stop"): stop_job,
+    ("POST", "/jobs/{job_id}/savepoint"): make_savepoint,
     ("GET", "/lineage"): tables_and_jobs,
     ("GET", "/history"): history,
     ("GET", "/history/{job_id}"): past_job,

@@ -51,6 +51,7 @@ def scalar(context: Context, declared: UserFunction, node: exp.Expr, given: Args
     bound = BoundScalar(
         name=name_of(context, node),
         body=declared.body,
+        version=declared.version,
         vectorized=declared.vectorized,
         deterministic=declared.deterministic,
         arg_types=tuple(a.type for a in args),
@@ -73,6 +74,7 @@ def table(
     bound = BoundTable(
         name=name_of(context, node),
         body=declared.body,
+        version=declared.version,
         vectorized=declared.vectorized,
         deterministic=declared.deterministic,
         arg_types=tuple(a.type for a in args),
@@ -89,6 +91,7 @@ def aggregate(
     bound = BoundAggregate(
         name=name_of(context, node),
         body=declared.body,
+        version=declared.version,
         vectorized=declared.vectorized,
         arg_types=tuple(a.type for a in args),
         accumulator=_type(declared.accumulator_type, node).with_nullable(True),

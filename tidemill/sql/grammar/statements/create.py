@@ -9,6 +9,7 @@ from tidemill.sql import statements as s
 from tidemill.sql.grammar.cursor import Cursor
 from tidemill.sql.grammar.statements import clauses
 from tidemill.sql.grammar.statements.create_table import CreateTables
+from tidemill.sql.grammar.statements.savepoints import create_savepoint
 from tidemill.sql.grammar.trees import Trees
 from tidemill.sql.lexer import Token
 
@@ -28,6 +29,8 @@ class Creates:
         system = temporary and self.cursor.take("SYSTEM")
         if self.cursor.at("CONNECTION"):
             self.cursor.refuse("CREATE CONNECTION")
+        if self.cursor.at("SAVEPOINT") and not (replace or temporary):
+            return create_savepoint(self.cursor, token)
         if self.cursor.at("MATERIALIZED"):
             return self._create_materialized(token, temporary=temporary, replace=replace)
         word = self.cursor.expect_any("TABLE", "VIEW", "FUNCTION", "CATALOG", "DATABASE", "MODEL")

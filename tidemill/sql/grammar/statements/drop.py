@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from tidemill.sql import statements as s
 from tidemill.sql.grammar.cursor import Cursor
+from tidemill.sql.grammar.statements.savepoints import drop_savepoint
 from tidemill.sql.lexer import Token
 
 _DROPS: dict[str, type[s.Drop]] = {
@@ -23,6 +24,8 @@ def drop(cursor: Cursor, token: Token) -> s.Statement:
     system = temporary and cursor.take("SYSTEM")
     if cursor.at("CONNECTION"):
         cursor.refuse("DROP CONNECTION")
+    if not temporary and cursor.at("SAVEPOINT"):
+        return drop_savepoint(cursor, token)
     if not temporary and cursor.take("MATERIALIZED"):
         cursor.expect("TABLE")
         word = "MATERIALIZED TABLE"

@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from tidemill.sql import statements as s
 from tidemill.sql.grammar.cursor import Cursor
 from tidemill.sql.grammar.statements import clauses
+from tidemill.sql.grammar.statements.savepoints import describe_savepoint, show_savepoints
 from tidemill.sql.grammar.trees import Trees
 from tidemill.sql.lexer import Kind, Token
 
@@ -56,6 +57,8 @@ class Shows:
         """Behind SHOW."""
         if self.cursor.at("CONNECTIONS"):
             self.cursor.refuse("SHOW CONNECTIONS")
+        if self.cursor.at("SAVEPOINTS"):
+            return show_savepoints(self.cursor, token)
         kind = self._show_kind()
         path = self._show_path(kind)
         pattern, negated, insensitive = self._pattern_filter(kind)
@@ -107,6 +110,8 @@ class Shows:
             self.cursor.advance()
             job_id = self.cursor.string()
             return s.DescribeJob(job_id=job_id, text=self.cursor.text_since(token), position=token.position)
+        if self.cursor.at("SAVEPOINT") and self.cursor.peek().kind is Kind.STRING:
+            return describe_savepoint(self.cursor, token)
         if self.cursor.peek().upper not in ("", ".", ";", "<EOF>"):
             if self.cursor.at_any("DATABASE", "JOB"):
                 self.cursor.refuse(f"DESCRIBE {self.cursor.current.upper}")

@@ -1,0 +1,185 @@
+"""What a job's state depends on: what may change between two starts, and what may not."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+import pytest
+
+from tests.user_functions import samples
+from tidemill.config.option import Configuration
+from tidemill.errors import StateError
+from tidemill.physical import nodes as p
+from tidemill.physical.identities import RULES, identities
+from tidemill.runtime.checkpoint.identity import JobIdentity, changed_functions, check_same
+from tidemill.runtime.compile.context import CompileContext
+from tidemill.runtime.compile.shared import compiled
+from tidemill.runtime.compile.sink import compile_sink
+from tidemill.runtime.job_identity import job_identity
+from tidemill.runtime.values_source import ValuesSource
+from tidemill.session import planning
+from tidemill.session.context import SessionContext
+from tidemill.session.dispatch import execute
+from tidemill.sql.parser import parse_statement
+from tidemill.sql.statements import Insert
+
+CLICKS = (
+    "CREATE TABLE clicks (k INT, a BIGINT, b BIGINT, ts TIMESTAMP(3), WATERMARK FOR ts AS ts - INTERVAL '5' "
+    "SECOND) WITH ('connector'='filesystem', 'path'='/c', 'format'='csv', 'source.monitor-interval'='1 s')"
+)
+SINK = (
+    "CREATE TABLE sums (k INT, s BIGINT, n BIGINT, PRIMARY KEY (k) NOT ENFORCED) WITH "
+    "('connector'='jdbc', 'url'='jdbc:sqlite:/s', 'table-name'='t')"
+)
+SEVEN = "CREATE FUNCTION seven AS 'tests.user_functions.samples.seven' LANGUAGE PYTHON"
+SUMS = "INSERT INTO sums SELECT k, SUM(a) AS s, COUNT(*) AS n FROM clicks GROUP BY k"
+WINDOWS = (
+    "INSERT INTO sums SELECT k, SUM(a) AS s, COUNT(DISTINCT b) AS n FROM TABLE(TUMBLE(TABLE clicks, "
+    "DESCRIPTOR(ts), INTERVAL '1' MINUTE)) GROUP BY k, window_start, window_end"
+)
+RANKED = (
+    "INSERT INTO sums SELECT k, a AS s, b AS n FROM (SELECT k, a, b, ROW_NUMBER() OVER (PARTITION BY k ORDER "
+    "BY a) AS r FROM clicks) WHERE r <= 3"
+)
+JOINED = (
+    "INSERT INTO sums SELECT l.k, l.a AS s, r.b AS n FROM clicks l JOIN clicks r ON l.a = r.b WHERE l.k > 1"
+)
+ALL = (SUMS, WINDOWS, RANKED, JOINED)
+
+
+def identity(insert: str, *changes: tuple[str, str], zone: str = "UTC", rules: int = RULES) -> JobIdentity:
+    """Of the job of ``insert``, with ``changes`` made to all its statements."""
+
+    def changed(text: str) -> str:
+        for old, new in changes:
+            text = text.replace(old, new)
+        return text
+
+    session = SessionContext()
+    for text in (CLICKS, SINK, SEVEN):
+        execute(parse_statement(changed(text)), session)
+    statement = parse_statement(changed(insert))
+    assert isinstance(statement, Insert)
+    logical = planning.optimized(planning.bind_insert(session, statement))
+    root = planning.physical(session.configuration, logical).runs
+    assert isinstance(root, p.Sink)
+    none = ValuesSource(columns=(), rows=(), schema="", sequence=False)
+    context = CompileContext(
+        make_source=lambda _: none,
+        frames={},
+        zone=zone,
+        parallelism=1,
+        per_record=False,
+        ids=identities(rules),
+    )
+    context.survey([root])
+    compiled(context, lambda: compile_sink(root, context, Configuration()))
+    return job_identity([root], context, "job", rules)
+
+
+def check(insert: str, *changes: tuple[str, str], zone: str = "UTC") -> None:
+    """StateError where the changed job may not take up what ``insert`` has left."""
+    changed = identity(insert, *changes, zone=zone)
+    check_same(identity(insert), changed, "the savepoint 's'")
+
+
+@pytest.mark.parametrize("insert", ALL)
+@pytest.mark.parametrize(
+    "change",
+    [
+        (" AS s", " AS other"),
+        (" AS n", " AS number"),
+        ("sqlite:/s", "sqlite:/elsewhere"),
+        ("'1 s'", "'7 s'"),
+        ("INTERVAL '5' SECOND", "INTERVAL '9' SECOND"),
+        (" - INTERVAL '5' SECOND", ""),
+    ],
+    ids=["alias", "another alias", "sink", "monitor-interval", "delay", "no delay"],
+)
+def test_what_state_does_not_depend_on_may_change(insert: str, change: tuple[str, str]) -> None:
+    check(insert, change)
+
+
+@pytest.mark.parametrize(
+    ("insert", "change", "said"),
+    [
+        (SUMS, ("SUM(a)", "SUM(b)"), r"where this query has"),
+        (
+            SUMS,
+            ("SUM(a)", "MAX(a)"),
+            r"it has GroupAggregate.*SUM\(a\).* where this query has .*MAX\(a\)",
+        ),
+        (SUMS, ("GROUP BY k", "WHERE b > 1 GROUP BY k"), "where this query has"),
+        (
+            SUMS,
+            ("k INT, a BIGINT, b BIGINT", "k INT, b BIGINT, a BIGINT"),
+            "columns of clicks: .*a is column 2",
+        ),
+        (SUMS, ("'path'='/c'", "'path'='/d'"), "other options or types"),
+        (SUMS, (", 'source.monitor-interval'='1 s'", ""), "other options or types"),
+        (SUMS, ("k INT, a BIGINT", "k INT, a INT"), "other options or types|where this query has"),
+        (WINDOWS, ("'1' MINUTE", "'2' MINUTE"), "where this query has"),
+        (WINDOWS, ("DISTINCT b", "b"), "where this query has"),
+        (WINDOWS, ("ts - INTERVAL '5' SECOND", "ts - INTERVAL '1' SECOND * k"), "where this query has"),
+        (RANKED, ("ORDER BY a", "ORDER BY a DESC"), "where this query has"),
+        (RANKED, ("r <= 3", "r <= 2"), "where this query has"),
+        (JOINED, ("l.a = r.b", "l.b = r.b"), "where this query has"),
+        (JOINED, ("l.k > 1", "l.k > 2"), "where this query has"),
+    ],
+)
+def test_what_changes_the_meaning_is_refused_with_the_reason(
+    insert: str, change: tuple[str, str], said: str
+) -> None:
+    with pytest.raises(StateError, match=f"The savepoint 's' belongs to another query.*({said})"):
+        check(insert, change)
+
+
+def test_the_time_zone_counts_where_something_reads_it() -> None:
+    check(WINDOWS, zone="America/Los_Angeles")
+    instants = (
+        ("ts TIMESTAMP(3)", "ts TIMESTAMP_LTZ(3)"),
+        ("INTERVAL '1' MINUTE)", "INTERVAL '1' DAY)"),
+    )
+    before, after = (identity(WINDOWS, *instants, zone=zone) for zone in ("UTC", "America/Los_Angeles"))
+    with pytest.raises(StateError, match=r"\(the time zone: UTC then, America/Los_Angeles now\)"):
+        check_same(before, after, "the savepoint 's'")
+    texts = ("SUM(a)", "SUM(UNIX_TIMESTAMP(CAST(a AS STRING)))")
+    before, after = (identity(SUMS, texts, zone=zone) for zone in ("UTC", "Asia/Tokyo"))
+    with pytest.raises(StateError, match="the time zone"):
+        check_same(before, after, "the savepoint 's'")
+
+
+def test_a_function_is_another_by_its_version_and_is_told_of_by_its_code(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    calls = ("SUM(a)", "SUM(a + seven())")
+    before, seven = identity(SUMS, calls), samples.seven
+    monkeypatch.setattr(samples, "seven", replace(seven, body=lambda: 8))
+    changed = identity(SUMS, calls)
+    check_same(before, changed, "the savepoint 's'")
+    assert changed_functions(before, changed) == ["seven"]
+    monkeypatch.setattr(samples, "seven", replace(seven, version="2"))
+    assert changed_functions(before, identity(SUMS, calls)) == []
+    with pytest.raises(StateError, match=r"\(the version of function seven: none then, 2 now\)"):
+        check_same(before, identity(SUMS, calls), "the savepoint 's'")
+
+
+def test_the_place_of_a_column_counts_in_lines_of_text_alone() -> None:
+    moved = ("a BIGINT, b BIGINT", "b BIGINT, a BIGINT")
+    json = ("'csv'", "'json'")
+    check_same(identity(SUMS, json), identity(SUMS, json, moved), "the savepoint 's'")
+    last = ("SECOND)", "SECOND, c STRING)")
+    check(SUMS, last)
+
+
+def test_a_node_is_named_by_itself_and_not_by_its_exchange() -> None:
+    texts = list(identity(SUMS, ("SUM(a)", "SUM(a + 1)")).nodes.values())
+    assert not [text for text in texts if text.startswith("Exchange")]
+    assert [text for text in texts if text.startswith("Calc(") and "+(a, 1" in text]
+
+
+def test_by_the_rules_of_format_3_a_job_has_the_ids_that_it_had() -> None:
+    found = identity(SUMS, rules=3)
+    assert found.fingerprint == identity(SUMS, rules=3).fingerprint
+    assert found.fingerprint != identity(SUMS, ("sqlite:/s", "sqlite:/elsewhere"), rules=3).fingerprint
+    assert found.operators.keys() != identity(SUMS).operators.keys()

@@ -1,0 +1,110 @@
+"""What state depends on: digests of plans that leave out what it does not depend on.
+
+``Digests`` tell plans apart whose rows differ in anything, their names included; by them equal parts of a job
+are shared. An ``Identity`` tells apart what the state of an operator cannot be taken up by. It leaves out
+
+- the names of columns: an alias may change (a source's columns are told by its own names);
+- where a job's rows go, and with which options; the primary key of a sink counts;
+- how often a source looks for new data;
+- how long a watermark waits: rows that were late stay left out.
+
+The number of the rules stands in the checkpoint: one that was made by older rules is taken up by these.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import is_dataclass, replace
+from typing import ClassVar
+
+from tidemill.catalog.table import CatalogTable
+from tidemill.physical import nodes as p
+from tidemill.physical.digests import Digests, Node, canonical, joined, table_digest, telling
+from tidemill.plan.expressions import AggregateCall, Call, Expr, Literal, OverCall
+from tidemill.types.logical import Field, LogicalType
+
+RULES = 4
+_BY_DIGESTS = 3
+"""The rules of the format before: an identity was the digest itself."""
+_PACE = ("source.monitor-interval", "scan.fetch-size", "scan.watermark.idle-timeout")
+_SINK = frozenset({"table", "options", "consumed", "static_partition", "target_columns", "overwrite"})
+
+
+class Identities(Digests):
+    """Identities of the nodes of one job's plans, each computed once."""
+
+    named: ClassVar[bool] = False
+
+    def table(self, table: CatalogTable, options: Mapping[str, str]) -> str:
+        """Of what a table is read from."""
+        return table_digest(table, _without_pace(table, options))
+
+    def _text(self, node: Node) -> str:
+        if isinstance(node, p.GroupAggregate | p.GlobalGroupAggregate) and node.core is not None:
+            core = node.core
+            parts = [self._said(x) for x in (node.fields, core.keys, core.calls, core.state_ttl)]
+            parts += ["versions"] * core.versions
+            return joined("GroupAggregate", [*parts, self.of(core.input)])
+        if isinstance(node, p.TableSourceScan):
+            options = _without_pace(node.table, dict(node.options))
+            return super()._text(replace(node, options=tuple(options.items()), fields=_unnamed(node.fields)))
+        if isinstance(node, p.DataFrameScan | p.Values):
+            return super()._text(node)
+        if isinstance(node, p.WatermarkAssigner):
+            node = replace(node, watermark=_without_delay(node.watermark))
+        parts = [
+            f"{f.name}={self._said(getattr(node, f.name))}"
+            for f in telling(node)
+            if not (isinstance(node, p.Sink) and f.name in _SINK)
+        ]
+        return joined(type(node).__name__, [*parts, *self._of_table(node)])
+
+    def _of_table(self, node: Node) -> list[str]:
+        if isinstance(node, p.Sink):
+            names = [c.name for c in node.table.physical_columns]
+            return [canonical([names.index(key) for key in node.table.primary_key])]
+        if isinstance(node, p.LookupJoin):
+            return [self.table(node.table, dict(node.options))]
+        return []
+
+    def _said(self, value: object) -> str:
+        """As ``canonical``, without names of results, and nodes as their identities."""
+        if isinstance(value, p.PhysicalNode):
+            return self.of(value)
+        if isinstance(value, Field):
+            return canonical(value.type)
+        if isinstance(value, tuple | list):
+            return f"[{', '.join(map(self._said, value))}]"
+        if not is_dataclass(value) or isinstance(value, LogicalType | CatalogTable):
+            return canonical(value)
+        named = isinstance(value, AggregateCall | OverCall)
+        parts = [
+            f"{f.name}={self._said(getattr(value, f.name))}"
+            for f in telling(value)
+            if not (named and f.name == "name")
+        ]
+        return joined(type(value).__name__, parts)
+
+
+def identities(rules: int) -> Digests:
+    """Those that a checkpoint of these rules was made by."""
+    return Digests() if rules == _BY_DIGESTS else Identities()
+
+
+def _unnamed(columns: tuple[Field, ...]) -> tuple[Field, ...]:
+    return tuple(replace(column, name="") for column in columns)
+
+
+def _without_pace(table: CatalogTable, options: Mapping[str, str]) -> dict[str, str]:
+    """A hint tells two scans of a job apart, and whether there is such an option tells whether a source
+    ends."""
+    own = table.options
+    return {k: "" if k in _PACE and own.get(k) == v else v for k, v in options.items()}
+
+
+def _without_delay(watermark: Expr) -> Expr:
+    """``ts`` of ``ts - INTERVAL '5' SECOND``."""
+    if isinstance(watermark, Call) and watermark.function == "-" and len(watermark.args) == 2:
+        base, delay = watermark.args
+        return base if isinstance(delay, Literal) else watermark
+    return watermark
