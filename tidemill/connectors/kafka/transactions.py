@@ -22,7 +22,7 @@ from tidemill.connectors.kafka import properties
 from tidemill.connectors.kafka.cluster import TIMEOUT, KafkaCluster
 from tidemill.connectors.kafka.failures import failure
 from tidemill.connectors.kafka.sending import PATIENCE, Record, Sending, partitions, producer
-from tidemill.errors import CommitUnknownError, ConnectorError
+from tidemill.errors import CommitUnknownError, ConnectorError, StateError
 from tidemill.files.storage import Storage
 
 _PAUSE = 0.2
@@ -62,11 +62,19 @@ class Transactions:
         client = producer(self.given, {})
         self._counts[topic] = partitions(client, topic, self._servers)
 
-    def recover(self) -> None:
+    def recover(self, epoch: int) -> None:
         try:
             self._producer()
+            recorded = self.recorded()
         except KafkaException as e:
             raise self._failed(e) from None
+        if recorded >= epoch:
+            raise StateError(
+                f"Topic '{self.topic}' has the job's epochs up to {recorded}, but the"
+                f" checkpoint has none after"
+                f" {epoch - 1}: it is older than what was written since.",
+                hint="Another 'sink.transactional-id-prefix' writes these epochs again.",
+            )
 
     def send(self, epoch: int, topics: Sequence[str], records: Callable[[], Iterable[Record]]) -> None:
         for topic in topics:
