@@ -27,7 +27,7 @@ from tidemill.connectors.kafka.sending import Record
 from tidemill.connectors.kafka.sink import KafkaSink
 from tidemill.connectors.kafka.source import KafkaSource
 from tidemill.connectors.kafka.transactions import Transactions
-from tidemill.errors import CommitUnknownError, ConnectorError
+from tidemill.errors import CommitUnknownError, ConnectorError, StateError
 from tidemill.files.storage import Storage
 from tidemill.types import logical as t
 
@@ -267,7 +267,7 @@ def test_what_an_abandoned_process_left_open_ends_at_the_start(kafka: Broker) ->
     consumer = Consumer({"bootstrap.servers": kafka.servers, "group.id": "x", "log_level": 0})
     consumer.assign([TopicPartition(topic, 0, 0)])
     assert consumer.poll(1) is None
-    sending(kafka, topic).recover()
+    sending(kafka, topic).recover(1)
     message = consumer.poll(30)
     assert message is not None
     assert message.value() == b"behind"
@@ -288,6 +288,16 @@ def test_a_missing_topic_is_told(kafka: Broker) -> None:
     made = kafka_source(kafka, {"topic": "nowhere", **EARLIEST})
     with pytest.raises(ConnectorError, match="has no topic 'nowhere'"):
         made.next_offset(None, ReadLimit())
+
+
+def test_a_checkpoint_that_is_older_than_the_topic_is_refused(kafka: Broker) -> None:
+    """A job that goes back to a savepoint would take its next epochs for those that are written."""
+    topic = kafka.topic()
+    for epoch in (1, 2):
+        sending(kafka, topic).send(epoch, [topic], lambda: records(topic, ["a"]))
+    sending(kafka, topic).recover(3)
+    with pytest.raises(StateError, match=f"'{topic}' has the job's epochs up to 2, .* none after 1"):
+        sending(kafka, topic).recover(2)
 
 
 def test_a_record_that_kafka_has_forgotten_is_not_taken_for_none(kafka: Broker) -> None:
@@ -340,7 +350,8 @@ def rows(kinds: Sequence[RowKind] | None = None, **columns: Sequence[object]) ->
     return pa.RecordBatch.from_pydict(arrays)
 
 
-def test_a_sink_writes_key_value_timestamp_and_headers(kafka: Broker, tmp_path: Path) -> None:
+@pytest.mark.parametrize("maps", [True, False])
+def test_a_sink_writes_key_value_timestamp_and_headers(kafka: Broker, tmp_path: Path, maps: bool) -> None:
     topic = kafka.topic()
     options = {
         "topic": topic,
@@ -352,12 +363,13 @@ def test_a_sink_writes_key_value_timestamp_and_headers(kafka: Broker, tmp_path: 
     columns = {"a": t.BIGINT, "b": t.STRING}
     metadata = {"timestamp": METADATA["timestamp"], "headers": METADATA["headers"]}
     declared = table(columns, kafka.options(options), metadata=metadata)
+    headers = pa.array([[("q", b"1")], None], pa.map_(pa.string(), pa.binary()))
     batch = pa.RecordBatch.from_arrays(
         [
             pa.array([1, 2]),
             pa.array(["x", None]),
             pa.array([1600000000123000, None], pa.timestamp("us", tz="UTC")),
-            pa.array([[("q", b"1")], None], pa.map_(pa.string(), pa.binary())),
+            headers if maps else pa.array([[{"key": "q", "value": b"1"}], None]),
         ],
         names=["a", "b", "timestamp", "headers"],
     )

@@ -81,8 +81,7 @@ class RangeReader:
     def _silent(self, part: KafkaRange, position: int) -> ConnectorError:
         return ConnectorError(
             f"{_place(part)}: no message came for {_PATIENCE:.0f} s from offset {position} on;"
-            f" the epoch reads"
-            f" up to offset {part.end}.",
+            f" the epoch reads up to offset {part.end}.",
             hint=f"Is the broker at {self.given['bootstrap.servers']} running?",
         )
 

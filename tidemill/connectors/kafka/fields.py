@@ -134,11 +134,9 @@ class KeyAndValue:
             )
         if self.table.primary_key and not self.upserts and self.kinds() == INSERT_ONLY:
             raise ValidationError(
-                f"The Kafka table '{self.table.path}' with '{self.value.format.identifier}'"
-                f" format doesn't support"
-                " defining PRIMARY KEY constraint on the table, because it can't guarantee the"
-                " semantic of primary"
-                " key.",
+                f"The Kafka table '{self.table.path}' with '{self.value.format.identifier}' format doesn't"
+                " support defining PRIMARY KEY constraint on the table, because it can't guarantee the"
+                " semantic of primary key.",
                 hint="'connector' = 'upsert-kafka' is a table by key.",
             )
         if self.upserts and self.kinds() != INSERT_ONLY:
@@ -204,11 +202,9 @@ def _check_key(names: tuple[str, ...], fields: Mapping[str, Field], prefix: str,
     for name in names:
         if name not in fields:
             raise ValidationError(
-                f"Could not find the field '{name}' in the table schema for usage in the key"
-                f" format. A key field"
-                " must be a regular, physical column. The following columns can be selected in"
-                " the 'key.fields'"
-                f" option: [{', '.join(fields)}]"
+                f"Could not find the field '{name}' in the table schema for usage in the key format. A key"
+                " field must be a regular, physical column. The following columns can be selected in the"
+                f" 'key.fields' option: [{', '.join(fields)}]"
             )
         if not name.startswith(prefix):
             raise ValidationError(

@@ -173,7 +173,7 @@ def check_sink(options: OptionValues, identifier: str) -> None:
     """What a sink needs, beyond what a source needs."""
     if len(topics(options)) != 1:
         raise ValidationError(
-            f"Flink Kafka sinks support one topic: '{identifier}' needs a single name in 'topic'."
+            f"A sink of connector '{identifier}' writes one topic: 'topic' must be a single name."
         )
     if (
         options["sink.delivery-guarantee"].lower() == EXACTLY_ONCE

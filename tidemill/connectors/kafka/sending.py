@@ -32,8 +32,9 @@ class Outbox(Protocol):
         """ConnectorError where the topic is not there, and is not made by being asked for."""
         ...
 
-    def recover(self) -> None:
-        """What an earlier process of the job left unfinished is finished."""
+    def recover(self, epoch: int) -> None:
+        """What an earlier process of the job left open is ended; ``epoch`` is the next to be committed.
+        StateError where the cluster has it already."""
         ...
 
     def send(self, epoch: int, topics: Sequence[str], records: Callable[[], Iterable[Record]]) -> None:
@@ -120,7 +121,7 @@ class Plain:
     def check(self, topic: str) -> None:
         self._counts[topic] = partitions(self._producer(), topic, self._servers)
 
-    def recover(self) -> None:
+    def recover(self, epoch: int) -> None:
         """Nothing is left open."""
 
     def send(self, epoch: int, topics: Sequence[str], records: Callable[[], Iterable[Record]]) -> None:

@@ -110,7 +110,7 @@ class KafkaSink:
 
     def discard(self, epoch: int) -> None:
         """Of the epoch before it, which may yet be published again, nothing goes."""
-        self.outbox.recover()
+        self.outbox.recover(epoch)
         for name in self.staging.directories(self.directory):
             if name.isdecimal() and int(name) >= epoch:
                 self.staging.remove_directory(f"{self.directory}/{name}")

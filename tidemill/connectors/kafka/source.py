@@ -101,9 +101,8 @@ class KafkaSource:
             stops = position.stops or {}
             topic, partition = found = min(p for p, stop in stops.items() if position.nexts[p] < stop)
             raise ConnectorError(
-                f"Topic '{topic}', partition {partition} ends at offset"
-                f" {position.nexts[found]}, but the table"
-                f" at offset {stops[found]}.",
+                f"Topic '{topic}', partition {partition} ends at {position.nexts[found]}, but the table"
+                f" ends at offset {stops[found]}.",
                 hint="In streaming mode the job waits for the rest.",
             )
         return self.read(spark, None, end)

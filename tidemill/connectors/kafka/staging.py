@@ -61,12 +61,20 @@ class MessageEncoder:
         if key not in self.metadata:
             return pa.nulls(table.num_rows, wanted)
         values = table.column(self.metadata[key]).combine_chunks()
-        return _millis(values) if key == "timestamp" else values.cast(wanted)
+        return _millis(values) if key == "timestamp" else _headers(values)
 
 
 def _millis(instants: pa.Array) -> pa.Array:
     micros = instants.cast(pa.timestamp("us", tz="UTC")).cast(pa.timestamp("ms", tz="UTC"), safe=False)
     return micros.cast(pa.int64())
+
+
+def _headers(entries: pa.Array) -> pa.Array:
+    """Maps come as Spark's, or as lists of entries from operators of ours."""
+    if pa.types.is_map(entries.type):
+        return entries.cast(HEADERS)
+    rows = entries.to_pylist()
+    return pa.array([row and [(e["key"], e["value"]) for e in row] for row in rows], HEADERS)
 
 
 def _bytes(texts: pa.Array) -> pa.Array:

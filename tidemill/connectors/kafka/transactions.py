@@ -4,10 +4,10 @@ The transaction also commits an offset of a consumer group of the job's own: the
 Kafka has of the epoch and what it says it has are one: whoever starts the job again asks for that number,
 and sends the staged messages of an epoch that is not there. ``docs/decisions/089`` argues every crash point.
 
-1. ``init_transactions``: ends whatever an earlier process left open, and fences it: it can commit nothing
-more. 2. Ask for the recorded epoch; if it is this one or a later one, all is done.
+1. ``init_transactions``: ends what an earlier process left open, and fences that process.
+2. Ask for the recorded epoch; if it is this one or a later one, all is done.
 3. Begin, send, record the epoch, commit.
-4. If anything fails: abort where that is possible, else a new producer; from 1, until a minute has passed.
+4. If anything fails: from 1 with a new producer, until a minute has passed.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ from tidemill.connectors.kafka import properties
 from tidemill.connectors.kafka.cluster import TIMEOUT, KafkaCluster
 from tidemill.connectors.kafka.failures import failure
 from tidemill.connectors.kafka.sending import PATIENCE, Record, Sending, partitions, producer
-from tidemill.errors import CommitUnknownError, ConnectorError
+from tidemill.errors import CommitUnknownError, ConnectorError, StateError
 from tidemill.files.storage import Storage
 
 _PAUSE = 0.2
@@ -62,11 +62,18 @@ class Transactions:
         client = producer(self.given, {})
         self._counts[topic] = partitions(client, topic, self._servers)
 
-    def recover(self) -> None:
+    def recover(self, epoch: int) -> None:
         try:
             self._producer()
+            recorded = self.recorded()
         except KafkaException as e:
             raise self._failed(e) from None
+        if recorded >= epoch:
+            raise StateError(
+                f"Topic '{self.topic}' has the job's epochs up to {recorded}, but the checkpoint"
+                f" has none after {epoch - 1}: it is older than the topic.",
+                hint="Another 'sink.transactional-id-prefix' writes these epochs again.",
+            )
 
     def send(self, epoch: int, topics: Sequence[str], records: Callable[[], Iterable[Record]]) -> None:
         for topic in topics:
@@ -80,7 +87,7 @@ class Transactions:
                 return
             except KafkaException as e:
                 unknown = unknown or self._committing
-                self._client = None  # the next one fences it, which aborts what it has open
+                self._client = None  # step 4: the next one ends what this one has open
                 if e.args[0].code() in _OF_DATA:
                     raise self._failed(e) from None
                 if time.monotonic() > deadline:
@@ -94,8 +101,10 @@ class Transactions:
 
     def recorded(self) -> int:
         """The last epoch that the cluster has; 0 for none."""
-        found = self._consumer().committed([TopicPartition(self.topic, 0)], TIMEOUT)
-        return max(int(found[0].offset), 0)
+        (found,) = self._consumer().committed([TopicPartition(self.topic, 0)], TIMEOUT)
+        if found.error is not None:
+            raise KafkaException(found.error)
+        return max(int(found.offset), 0)
 
     def _attempt(self, epoch: int, records: Callable[[], Iterable[Record]]) -> None:
         self._committing = False
@@ -140,12 +149,10 @@ class Transactions:
 
     def _forgotten(self, epoch: int) -> CommitUnknownError:
         return CommitUnknownError(
-            f"Kafka at {self._servers} does not remember what consumer group '{self.name}' has"
-            f" recorded: whether"
-            f" topic '{self.topic}' has epoch {epoch} is not known.",
-            hint="Kafka keeps such offsets for offsets.retention.minutes. Look into the topic."
-            " If the rows of the"
-            f" epoch are not in it, remove the file {self.storage.shown(self.note)} and start the job again.",
+            f"Kafka at {self._servers} does not remember what consumer group '{self.name}' has recorded:"
+            f" whether topic '{self.topic}' has epoch {epoch} is not known.",
+            hint="Kafka keeps such offsets for offsets.retention.minutes. Look into the topic. If the epoch's"
+            f" rows are not in it, remove the file {self.storage.shown(self.note)} and start the job again.",
         )
 
     def _given_up(self, error: KafkaException, epoch: int) -> CommitUnknownError:
