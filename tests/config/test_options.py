@@ -11,7 +11,7 @@ import pytest
 
 from tidemill import config
 from tidemill.config import registry, watermark_options
-from tidemill.config.execution_options import PARALLELISM, RUNTIME_MODE
+from tidemill.config.execution_options import CLAIM_MODE, PARALLELISM, RECOVERY_PATH, RUNTIME_MODE
 from tidemill.config.option import (
     Configuration,
     Duration,
@@ -21,6 +21,7 @@ from tidemill.config.option import (
     parse_memory,
     parse_number,
 )
+from tidemill.config.unknown_options import unknown_option
 from tidemill.errors import NotSupportedError, ValidationError
 
 
@@ -110,7 +111,7 @@ OWN_BESIDE = {"table.optimizer.distinct-state-reuse"}
 
 def test_every_default_reads_back_and_every_key_is_declared_once() -> None:
     options: list[Option[Any]] = [o for area in registry.AREAS for o in area.options]
-    assert [k for k, n in Counter(o.key for o in options).items() if n > 1] == []
+    assert [k for k, n in Counter(key for o in options for key in o.keys).items() if n > 1] == []
     for option in options:
         assert isinstance(option.default, option.kind), option.key
         assert option.doc.strip(), option.key
@@ -119,10 +120,19 @@ def test_every_default_reads_back_and_every_key_is_declared_once() -> None:
 
 def test_every_declared_option_is_in_an_area() -> None:
     modules = [import_module(f"tidemill.config.{m.name}") for m in pkgutil.iter_modules(config.__path__)]
-    declared = {o.key for m in modules for o in vars(m).values() if isinstance(o, Option)}
+    declared = {key for m in modules for o in vars(m).values() if isinstance(o, Option) for key in o.keys}
     of_tables = {o.key for o in watermark_options.OF_TABLES}
     assert declared - of_tables == set(registry.BY_KEY)
     assert of_tables < declared
+
+
+def test_a_key_that_flink_had_before_is_read_where_the_new_one_is_not_set() -> None:
+    old, new = "execution.savepoint.path", RECOVERY_PATH.key
+    assert Configuration({old: "/old"}).read(RECOVERY_PATH) == "/old"
+    assert Configuration({old: "/old", new: "/new"}).read(RECOVERY_PATH) == "/new"
+    assert unknown_option(old) == ""
+    with pytest.raises(ValidationError, match="CLAIM"):
+        Configuration({"execution.savepoint-restore-mode": "LEGACY"}).read(CLAIM_MODE)
 
 
 def test_values_that_would_be_ignored_are_refused() -> None:

@@ -16,7 +16,7 @@ import pytest
 from tests.runtime.running import Crash
 from tidemill.changelog.hashing import mix
 from tidemill.errors import OwnershipError, StateError
-from tidemill.files.storage import Storage
+from tidemill.files.storage import TEMPORARY, Storage
 from tidemill.runtime.checkpoint.directory import CheckpointDirectory, EpochCommit, EpochPlan
 from tidemill.runtime.checkpoint.identity import JobIdentity
 from tidemill.runtime.checkpoint.origin import Origin
@@ -72,6 +72,7 @@ def job(tmp_path: Path) -> Path:
         opened.begin_showing()
     (root / "sources" / "scan-1").mkdir()
     (root / "sources" / "scan-1" / "taken.json").write_text("[]")
+    (root / "sources" / "scan-1" / f"taken.json{TEMPORARY}1").write_text("[")
     return root
 
 
@@ -107,6 +108,7 @@ def test_a_savepoint_has_what_the_last_epoch_names_and_no_more(savepoint: Path, 
     assert found.epoch == 7
     assert set(found.files) == set(names(savepoint)) - {MARK}
     assert not any("2.0." in name for name in names(savepoint)), "the state of epoch 6"
+    assert not any(TEMPORARY in name for name in names(savepoint))
     run = next(name for name in found.files if name.endswith(".arrow"))
     assert (savepoint / run).samefile(job / run), "it is a link"
 

@@ -26,7 +26,7 @@ from typing import Any, Self
 import xxhash
 
 from tidemill.errors import StateError
-from tidemill.files.storage import Storage
+from tidemill.files.storage import TEMPORARY, Storage
 from tidemill.runtime.checkpoint.directory import FOLDERS, CheckpointDirectory, EpochCommit
 from tidemill.runtime.checkpoint.identity import JobIdentity
 from tidemill.runtime.checkpoint.records import Records, said
@@ -111,7 +111,8 @@ class Savepoint:
         return {f"{STATE}/{n}": p for n, p in named_files(files, self.manifests(operators)).items()}
 
     def source_files(self) -> list[str]:
-        return sorted(entry.path for entry in self.storage.files(SOURCES))
+        """A job that runs may be writing others."""
+        return sorted(f.path for f in self.storage.files(SOURCES) if TEMPORARY not in f.path)
 
     def check_whole(self) -> None:
         """Reads every file; StateError for the first that is not as it was written."""
