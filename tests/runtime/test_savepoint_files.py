@@ -294,6 +294,20 @@ def test_a_savepoint_of_a_newer_tidemill_is_refused_by_name(savepoint: Path) -> 
         Savepoint.open(Storage(str(savepoint)))
 
 
+def test_what_a_savepoint_names_lies_in_it(savepoint: Path, job: Path, tmp_path: Path) -> None:
+    """Files of others are not taken into a directory that its user reads."""
+    (tmp_path / "secret.arrow").write_text("x")
+    (manifest,) = (savepoint / "state").rglob("*.manifest.json")
+    fields = json.loads(manifest.read_bytes())
+    fields["tables"]["t"]["layers"][0][0]["path"] = "../../secret.arrow"
+    manifest.unlink()
+    manifest.write_bytes(encode_record(3, {key: fields[key] for key in ("epoch", "groups", "tables")}))
+    (savepoint / MARK).write_text('{"job": "old"}')
+    with pytest.raises(StateError, match=r"/secret\.arrow': it is named, but does not lie in it"):
+        start(savepoint, tmp_path / "new")
+    assert not (tmp_path / "new").exists()
+
+
 def test_an_export_is_parquet_and_comes_back(savepoint: Path, tmp_path: Path) -> None:
     export, back = tmp_path / "export", tmp_path / "back"
     export_savepoint(Savepoint.open(Storage(str(savepoint))), Storage(str(export)))

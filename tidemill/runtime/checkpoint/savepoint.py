@@ -108,7 +108,9 @@ class Savepoint:
     def state_files(self, operators: Mapping[str, Any] | None = None) -> dict[str, Published]:
         """By name below the savepoint."""
         files = StateFiles.open(self.storage.below(STATE), self.what)
-        return {f"{STATE}/{n}": p for n, p in named_files(files, self.manifests(operators)).items()}
+        manifests = self.manifests(operators)
+        found = {f"{STATE}/{n}": p for n, p in named_files(files, map(self._within, manifests)).items()}
+        return {self._within(name): file for name, file in found.items()}
 
     def source_files(self) -> list[str]:
         """A job that runs may be writing others."""
@@ -119,13 +121,19 @@ class Savepoint:
         files = self.files or self.state_files()
         for path, expected in files.items():
             try:
-                found = read_sum(self.storage, path)
+                found = read_sum(self.storage, self._within(path))
             except OSError as e:
                 raise self._damaged(path, f"it cannot be read: {said(e)}") from e
             if found.size != expected.size:
                 raise self._damaged(path, f"it has {found.size} bytes, {expected.size} were written")
             if found.checksum != expected.checksum:
                 raise self._damaged(path, "its checksum is not that of what was written")
+
+    def _within(self, name: str) -> str:
+        """StateError for a name that leads out of the directory: anybody may have made the savepoint."""
+        if name.startswith("/") or ".." in name.split("/"):
+            raise self._damaged(name, "it is named, but does not lie in it")
+        return name
 
     def remove(self) -> None:
         """StateError for a checkpoint directory."""

@@ -34,9 +34,9 @@ _DESCRIBED = (
 
 def create_savepoint(statement: s.CreateSavepoint, context: SessionContext) -> TableResult:
     """Returns when the savepoint is whole; the job goes on meanwhile."""
-    started = found(statement, context)
     if statement.path:
         context.permissions.check_place(statement.path, "CREATE SAVEPOINT", statement.position)
+    started = found(statement, context)
     directory = "" if statement.path else savepoint_directory(statement, context)
     return listing((_PATH,), [(context.jobs.create_savepoint(started, directory, statement.path),)])
 
