@@ -131,4 +131,4 @@ def test_state_files_do_not_pile_up(folder: Path) -> None:
     partitions = {f.parent for f in manifests}
     assert len(manifests) == len(partitions)
     records = sorted(f.name for f in (folder / "checkpoint" / "epochs").iterdir())
-    assert records == ["5.commit.json", "5.plan.json"]
+    assert records == ["5.commit.json", "5.plan.json", "5.published.json"]
