@@ -180,6 +180,7 @@ def test_going_back_loses_nothing_of_what_an_earlier_life_had_published(
     assert len(rows(tmp_path)) == 30 + 33 + (33 + 3)
 
 
+@pytest.mark.thorough
 def test_a_reader_may_take_the_files_that_were_published(spark: SparkSession, tmp_path: Path) -> None:
     source = tmp_path / "in"
     source.mkdir()
