@@ -28,6 +28,7 @@ _POM = f"""<project xmlns="http://maven.apache.org/POM/4.0.0">
 """
 _CLUSTER = "MkU3OEVBNTcwNTJENDM2Qg"
 _START_SECONDS = 60
+_FETCH_SECONDS = 300
 
 
 def fetch(folder: Path) -> None:
@@ -39,9 +40,10 @@ def fetch(folder: Path) -> None:
     with tempfile.TemporaryDirectory(dir=folder.parent, prefix=".kafka-") as scratch:
         Path(scratch, "pom.xml").write_text(_POM)
         goal = ["dependency:copy-dependencies", f"-DoutputDirectory={scratch}/classes"]
-        done = subprocess.run(["mvn", "-q", "-B", *goal], cwd=scratch, capture_output=True, text=True)
-        if done.returncode:
-            sys.exit(f"error: Maven brings no Kafka: {(done.stdout + done.stderr)[-2000:]}")
+        try:
+            subprocess.run(["mvn", "-q", "-B", *goal], cwd=scratch, check=True, timeout=_FETCH_SECONDS)
+        except (subprocess.CalledProcessError, subprocess.TimeoutExpired) as e:
+            sys.exit(f"error: Maven brings no Kafka: {e}")
         with contextlib.suppress(OSError):  # another process was faster
             Path(scratch, "classes").rename(folder)
 

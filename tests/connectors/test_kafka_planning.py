@@ -161,6 +161,7 @@ def test_it_goes_on_where_it_is_told_to(reset: str, expected: list[tuple[int, in
 
 PLAIN = {"connector": "kafka", "topic": "t", "properties.bootstrap.servers": "h:1", "format": "json"}
 REFUSED: list[tuple[dict[str, str], type[Exception], str]] = [
+    ({"connector": "upsert-kafka", "format": "json"}, ValidationError, "key.format"),
     ({"topic-pattern": "t.*"}, ValidationError, "'topic' and 'topic-pattern' shouldn't be set together"),
     ({"key.fields": "a"}, ValidationError, "only be declared if a key format is defined"),
     ({"key.format": "raw"}, ValidationError, "requires the declaration of one or more of key fields"),

@@ -5,10 +5,10 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from datetime import UTC, datetime
-from typing import Any, cast
+from typing import Any
 
 import pytest
-from confluent_kafka import TIMESTAMP_CREATE_TIME, Message
+from confluent_kafka import TIMESTAMP_CREATE_TIME
 
 from tests.connectors.sources import table
 from tidemill.changelog.rowkind import KIND_COLUMN, SEQUENCE_COLUMN, RowKind
@@ -92,7 +92,7 @@ def read(
     source = connector(given).source(request)
     assert isinstance(source, KafkaSource)
     part = KafkaRange(topic="t", partition=3, start=10, end=10 + len(messages), number=5)
-    said = cast("list[Message]", [Said(10 + n, data) for n, data in enumerate(messages)])
+    said: list[Any] = [Said(10 + n, data) for n, data in enumerate(messages)]
     rows: list[dict[str, Any]] = source.reader.rows.table(said, part).to_pylist()
     for row in rows:
         if KIND_COLUMN in row:

@@ -54,7 +54,7 @@ class KafkaConnector(Connector):
         parts = self._parts(table, options)
         check_unknown(self.identifier, (*self.options, *parts.declared()), options)
         given.check()
-        check_topics(given, pattern=not self.upserts)
+        check_topics(given)
         parts.check()
         properties.admin(properties.given(options))
         bound(given, "bounded")
@@ -106,7 +106,7 @@ class KafkaConnector(Connector):
                 rows=parts.rows(request, upserts=self.upserts),
             ),
             names=topics(options),
-            pattern=None if self.upserts else options["topic-pattern"],
+            pattern=options["topic-pattern"],
             group=group,
             startup=start,
             bounded=end,

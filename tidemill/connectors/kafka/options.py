@@ -16,6 +16,9 @@ EXACTLY_ONCE = "exactly-once"
 PROPERTIES = "properties."
 
 _TOPICS = ConnectorOption(key="topic", doc="Topic, or topics separated by ';' (a sink has one).")
+_PATTERN = ConnectorOption(
+    key="topic-pattern", doc="Regular expression that whole names of topics match; of a source."
+)
 _PROPERTIES = ConnectorOption(
     key=PROPERTIES,
     kind="map",
@@ -44,6 +47,12 @@ _SINK = (
     ConnectorOption(
         key="sink.transactional-id-prefix", doc="For exactly-once: the start of the transactional id."
     ),
+    ConnectorOption(
+        key="sink.transaction-naming-strategy",
+        default="INCREMENTING",
+        choices=("INCREMENTING", "POOLING"),
+        doc="Accepted; a job has one transactional id.",
+    ),
     ConnectorOption(key="sink.parallelism", kind="int", least=1, doc="Accepted, unused."),
     ConnectorOption(
         key="sink.staging-path",
@@ -61,7 +70,7 @@ _KEYED = (
 )
 KAFKA_OPTIONS = (
     _TOPICS,
-    ConnectorOption(key="topic-pattern", doc="Regular expression that whole names of topics match."),
+    _PATTERN,
     _PROPERTIES,
     ConnectorOption(key="format", doc="Format of the value; the same as value.format."),
     ConnectorOption(key="value.format", doc="Format of the value."),
@@ -90,12 +99,13 @@ KAFKA_OPTIONS = (
     ConnectorOption(
         key="sink.partitioner",
         default="default",
-        doc="default: by the key's hash; fixed: by the task; round-robin.",
+        doc="default: by the key's hash; fixed: by the task; round-robin: messages without a key in turn.",
     ),
     *_SINK,
 )
 UPSERT_OPTIONS = (
     _TOPICS,
+    _PATTERN,
     _PROPERTIES,
     ConnectorOption(key="key.format", required=True, doc="Format of the key."),
     ConnectorOption(key="value.format", required=True, doc="Format of the value."),
@@ -157,23 +167,21 @@ def topics(options: OptionValues) -> tuple[str, ...]:
     return () if given is None else tuple(name.strip() for name in given.split(";") if name.strip())
 
 
-def check_topics(options: OptionValues, *, pattern: bool) -> None:
-    """``pattern``: whether a pattern may stand in place of the names."""
-    named, matched = bool(topics(options)), pattern and options["topic-pattern"] is not None
+def check_topics(options: OptionValues) -> None:
+    """Names or a pattern."""
+    named, matched = bool(topics(options)), options["topic-pattern"] is not None
     if named and matched:
         raise ValidationError("Option 'topic' and 'topic-pattern' shouldn't be set together.")
     if not (named or matched):
-        choice = (
-            "Either 'topic' or 'topic-pattern' must be set." if pattern else "Option 'topic' must be set."
-        )
-        raise ValidationError(choice)
+        raise ValidationError("Either 'topic' or 'topic-pattern' must be set.")
 
 
 def check_sink(options: OptionValues, identifier: str) -> None:
     """What a sink needs, beyond what a source needs."""
     if len(topics(options)) != 1:
-        raise ValidationError(
-            f"A sink of connector '{identifier}' writes one topic: 'topic' must be a single name."
+        raise NotSupportedError(
+            f"A sink of connector '{identifier}' that writes several topics",
+            expected=("one name in 'topic'",),
         )
     if (
         options["sink.delivery-guarantee"].lower() == EXACTLY_ONCE

@@ -20,7 +20,9 @@ Record = tuple[str, bytes | None, bytes | None, int | None, int | None, Headers 
 PATIENCE = 60.0
 """Seconds for which a cluster that is down is tried again."""
 _PAUSE = 0.2
-_CREATION_SECONDS = 10.0
+_CREATION_SECONDS = 5.0
+_BEING_MADE = (KafkaError.UNKNOWN_TOPIC_OR_PART, KafkaError.LEADER_NOT_AVAILABLE)
+"""What is said of a topic that a broker makes because it was asked for."""
 _QUEUE = 100_000
 _BY_KEY = -1
 
@@ -63,10 +65,11 @@ def partitions(client: Producer, topic: str, servers: str) -> int:
             raise failure(e, f"Kafka at {servers}") from None
         if found.error is None:
             return len(found.partitions)
-        if time.monotonic() > deadline or not found.error.retriable():
-            if found.error.code() == KafkaError.UNKNOWN_TOPIC_OR_PART:
-                raise ConnectorError(f"Kafka at {servers} has no topic '{topic}'.")
+        code = found.error.code()
+        if code not in _BEING_MADE:
             raise told(found.error, f"Kafka at {servers}, topic '{topic}'")
+        if time.monotonic() > deadline:
+            raise ConnectorError(f"Kafka at {servers} has no topic '{topic}', and does not make it.")
         time.sleep(_PAUSE)
 
 

@@ -154,7 +154,8 @@ def kafka_sink(
         topic=topic,
         encoder=_encoder(request, parts, changelog=changelog),
         keys=request.table.primary_key if upserts else (),
-        partitioner=partitioner,
+        # As in Flink: with keys it is Kafka's own way that takes turns, for messages without one.
+        partitioner="default" if partitioner == "round-robin" and parts.key else partitioner,
         ordered=request.ordered,
         staging=storage,
         directory=directory,

@@ -15,6 +15,7 @@ from __future__ import annotations
 import time
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, field
+from typing import TypeVar
 
 from confluent_kafka import Consumer, KafkaError, KafkaException, Producer, TopicPartition
 
@@ -25,6 +26,7 @@ from tidemill.connectors.kafka.sending import PATIENCE, Record, Sending, partiti
 from tidemill.errors import CommitUnknownError, ConnectorError, StateError
 from tidemill.files.storage import Storage
 
+Found = TypeVar("Found")
 _PAUSE = 0.2
 _TIMEOUT_MS = 300_000
 """After which the broker aborts a transaction whose process has gone; its messages are still staged."""
@@ -63,11 +65,7 @@ class Transactions:
         self._counts[topic] = partitions(client, topic, self._servers)
 
     def recover(self, epoch: int) -> None:
-        try:
-            self._producer()
-            recorded = self.recorded()
-        except KafkaException as e:
-            raise self._failed(e) from None
+        recorded = self._patiently(self._recovered, epoch)
         if recorded >= epoch:
             raise StateError(
                 f"Topic '{self.topic}' has the job's epochs up to {recorded}, but the checkpoint"
@@ -79,12 +77,15 @@ class Transactions:
         for topic in topics:
             if topic not in self._counts:
                 self.check(topic)
-        deadline = time.monotonic() + PATIENCE
-        unknown = False
+        self._patiently(lambda: self._attempt(epoch, records), epoch)
+
+    def _patiently(self, attempt: Callable[[], Found], epoch: int) -> Found:
+        """Tries again while that may help."""
+        deadline, unknown = time.monotonic() + PATIENCE, False
         while True:
+            self._committing = False
             try:
-                self._attempt(epoch, records)
-                return
+                return attempt()
             except KafkaException as e:
                 unknown = unknown or self._committing
                 self._client = None  # step 4: the next one ends what this one has open
@@ -93,6 +94,10 @@ class Transactions:
                 if time.monotonic() > deadline:
                     raise self._given_up(e, epoch) if unknown else self._failed(e) from None
                 time.sleep(_PAUSE)
+
+    def _recovered(self) -> int:
+        self._producer()
+        return self.recorded()
 
     def close(self) -> None:
         self._client, group, self._group = None, self._group, None
@@ -107,7 +112,6 @@ class Transactions:
         return max(int(found.offset), 0)
 
     def _attempt(self, epoch: int, records: Callable[[], Iterable[Record]]) -> None:
-        self._committing = False
         client = self._producer()  # step 1
         recorded = self.recorded()  # step 2
         if recorded >= epoch:
