@@ -118,60 +118,12 @@ class NamedSource(Protocol):
 
 
 @runtime_checkable
-class GroupingConnector(Protocol):
-    """Optional face of a connector whose tables can be aggregated where they lie."""
-
-    def grouped(self, request: SourceRequest, grouping: Grouping) -> Source | None:
-        """``grouping`` of the rows for which all of the request's filters hold: its ``fields``, several rows
-        for one key maybe. None where that would not be exact; looks at the table's types for that."""
-        ...
-
-
-@runtime_checkable
 class PortionedSource(Source, Protocol):
     """Optional face of a source that reads a part of a table sooner than all of it."""
 
     @property
     def gives_portions(self) -> bool:
         """Whether ranges of bytes are read so in batch mode."""
-        ...
-
-
-@runtime_checkable
-class SizedConnector(Protocol):
-    """Optional face of a connector that knows how large its tables are without reading them."""
-
-    def size(self, table: CatalogTable, options: Mapping[str, str]) -> int | None:
-        """How many bytes all physical columns of all rows take once decoded, rather too many than too few;
-        None where that is not known now."""
-        ...
-
-
-@runtime_checkable
-class ReadingConnector(Protocol):
-    """Optional face of a connector that reads a bounded table in one of several ways."""
-
-    def how_read(self, request: SourceRequest) -> str:
-        """For EXPLAIN: what reads it, and why; '' where that cannot be told now."""
-        ...
-
-
-@runtime_checkable
-class PlacedConnector(Protocol):
-    """Optional face of a connector whose tables use files that the driver and all workers must see alike."""
-
-    def places(self, options: Mapping[str, str], *, role: str, streaming: bool) -> Mapping[str, str]:
-        """Paths and URIs by the option that names them; ``role``: 'source' or 'sink'."""
-        ...
-
-
-@runtime_checkable
-class NamingConnector(Protocol):
-    """Optional face of a connector whose options can name files: a session may be kept from some."""
-
-    def named_places(self, options: Mapping[str, str]) -> Iterable[tuple[str, str]]:
-        """All paths and URIs in ``options``, each with the option that names it, whatever for and however
-        ill-formed the options are."""
         ...
 
 
@@ -245,13 +197,6 @@ class SplitSource(Protocol):
     task's."""
 
     def splits(self, start: Offset | None, end: Offset) -> Splits: ...
-
-
-@runtime_checkable
-class SplitConnector(Protocol):
-    """Optional face of a connector whose sources are ``SplitSource``s."""
-
-    def has_splits(self) -> bool: ...
 
 
 @runtime_checkable
@@ -410,7 +355,7 @@ class ConnectorOption:
 class Connector:
     """The factory; stateless. ``identifier`` is the value of 'connector'.
 
-    What is said here is true of a connector without options, metadata and changes: it reads and
+    What is said here is true of a connector without options, metadata, files and changes: it reads and
     takes inserted rows alone. One that ``is_source`` has ``source``, one that ``is_sink`` has ``sink``.
     """
 
@@ -441,6 +386,36 @@ class Connector:
         """What the sink consumes of the ``wanted`` kinds (print, blackhole: all of them; an upsert
         sink: no -U; an append-only sink: INSERT_ONLY)."""
         return INSERT_ONLY
+
+    def places(self, options: Mapping[str, str], *, role: str, streaming: bool) -> Mapping[str, str]:
+        """Paths and URIs of files that the driver and all workers must see alike, by the option that names
+        them; ``role``: 'source' or 'sink'."""
+        return {}
+
+    def named_places(self, options: Mapping[str, str]) -> Iterable[tuple[str, str]]:
+        """All paths and URIs in ``options``, each with the option that names it, whatever for and however
+        ill-formed the options are: a session may be kept from some."""
+        return ()
+
+    def has_splits(self) -> bool:
+        """Whether its sources are ``SplitSource``s."""
+        return False
+
+    def size(self, table: CatalogTable, options: Mapping[str, str]) -> int | None:
+        """How many bytes all physical columns of all rows take once decoded, rather too many than too few.
+        The table is not read for that; None where it is not known now."""
+        return None
+
+    def how_read(self, request: SourceRequest) -> str:
+        """For EXPLAIN, in batch mode: what reads the table, and why; '' where that cannot be told now, or
+        where there is one way."""
+        return ""
+
+    def grouped(self, request: SourceRequest, grouping: Grouping) -> Source | None:
+        """An aggregation where the table lies: ``grouping`` of the rows for which all of the request's
+        filters hold, its ``fields``, several rows for one key maybe. None where that would not be exact;
+        looks at the table's types for that."""
+        return None
 
     def source(self, request: SourceRequest) -> Source:
         raise NotSupportedError(f"Connector '{self.identifier}' cannot be used as a source.")

@@ -12,11 +12,9 @@ from tidemill.catalog.table import CatalogTable
 from tidemill.changelog.rowkind import INSERT_ONLY
 from tidemill.connectors import registry
 from tidemill.connectors.api import (
-    GroupingConnector,
     NamedSource,
     NamedTable,
     PortionedSource,
-    ReadingConnector,
     Source,
     SourceRequest,
 )
@@ -77,7 +75,7 @@ class BatchScans:
     def _grouped_source(self, asked: Pushed) -> Source | None:
         node = asked.scan
         connector = registry.validate(node.table, dict(node.options), role="source")
-        if not isinstance(connector, GroupingConnector) or metadata_columns(node.table):
+        if metadata_columns(node.table):
             return None
         wanted = replace(_wanted(node, False, self.context), filters=asked.filters)
         return connector.grouped(wanted, asked.grouping)
@@ -100,9 +98,8 @@ def how_read(root: b.BatchNode, zone: str) -> dict[int, Attributes]:
     found: dict[int, dict[str, None]] = {}
     for node, sequenced in scans(root):
         connector = registry.validate(node.table, dict(node.options), role="source")
-        if isinstance(connector, ReadingConnector):
-            how = connector.how_read(_wanted(node, sequenced, context))
-            found.setdefault(id(node), {})[how] = None
+        how = connector.how_read(_wanted(node, sequenced, context))
+        found.setdefault(id(node), {})[how] = None
     shown = {key: "; ".join(filter(None, ways)) for key, ways in found.items()}
     return {key: (("runs", f"[{text}]"),) for key, text in shown.items() if text}
 

@@ -8,7 +8,7 @@ from dataclasses import replace
 from tidemill.catalog.table import CatalogTable
 from tidemill.changelog.rowkind import RowKind
 from tidemill.connectors import registry
-from tidemill.connectors.api import Connector, PlacedConnector, Sink, SinkRequest, Source, SourceRequest
+from tidemill.connectors.api import Connector, Sink, SinkRequest, Source, SourceRequest
 from tidemill.files.fence import OPEN, Fence
 from tidemill.physical import nodes as p
 from tidemill.plan.nodes import Sink as LogicalSink
@@ -67,7 +67,5 @@ def _check_places(
     streaming: bool,
     shared: SharedFiles,
 ) -> None:
-    placed: object = found
-    if isinstance(placed, PlacedConnector):
-        for option, location in placed.places(options, role=role, streaming=streaming).items():
-            shared.check(location, f"Option '{option}' of table '{table.path}'")
+    for option, location in found.places(options, role=role, streaming=streaming).items():
+        shared.check(location, f"Option '{option}' of table '{table.path}'")

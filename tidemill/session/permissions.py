@@ -18,7 +18,6 @@ from tidemill.config.python_options import PYTHON_FILES
 from tidemill.config.registry import SPARK_PREFIX
 from tidemill.config.table_options import CATALOG_STORE_PATH
 from tidemill.connectors import registry
-from tidemill.connectors.api import NamingConnector
 from tidemill.errors import NotPermittedError, Position
 from tidemill.files.fence import ANY, OPEN, Fence
 
@@ -64,10 +63,8 @@ class Permissions:
         if identifier not in registry.identifiers():
             return  # who looks for it says so
         self.check_connector(identifier, position)
-        found: object = registry.connector(options)
-        if isinstance(found, NamingConnector):
-            for option, place in found.named_places(options):
-                self.check_place(place, f"Option '{option}' of table '{table.path}'", position)
+        for option, place in registry.connector(options).named_places(options):
+            self.check_place(place, f"Option '{option}' of table '{table.path}'", position)
 
     def check_connector(self, identifier: str, position: Position | None = None) -> None:
         """What goes to Spark as it is can be confined to no places: it must be named itself then."""

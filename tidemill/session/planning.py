@@ -12,7 +12,6 @@ from tidemill.changelog.rowkind import RowKind
 from tidemill.config import registry as options
 from tidemill.config.option import Configuration
 from tidemill.connectors import registry as connectors
-from tidemill.connectors.api import SizedConnector
 from tidemill.deep_calls import with_room
 from tidemill.physical.batch.nodes import BatchNode
 from tidemill.physical.batch.planner import plan_batch
@@ -91,8 +90,7 @@ def table_size(scan: n.Scan | n.FrameScan) -> int | None:
     """Bytes of a whole table as of now, where its connector can tell."""
     if isinstance(scan, n.FrameScan):
         return None
-    found = connectors.connector(dict(scan.options))
-    return found.size(scan.table, dict(scan.options)) if isinstance(found, SizedConnector) else None
+    return connectors.connector(dict(scan.options)).size(scan.table, dict(scan.options))
 
 
 def optimized(logical: n.LogicalNode) -> n.LogicalNode:

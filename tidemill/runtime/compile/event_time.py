@@ -8,7 +8,6 @@ from __future__ import annotations
 from dataclasses import replace
 
 from tidemill.changelog.rowkind import INSERT_ONLY
-from tidemill.connectors.api import SplitConnector
 from tidemill.connectors.registry import connector
 from tidemill.errors import InternalError, NotSupportedError
 from tidemill.operators.arrival import ArrivalSpec
@@ -75,7 +74,7 @@ def _as_they_came(node: p.WatermarkAssigner, context: CompileContext, sequenced:
 
 def _has_splits(node: p.WatermarkAssigner) -> bool:
     options = _options(node)
-    return bool(options) and isinstance(connector(options), SplitConnector)
+    return bool(options) and connector(options).has_splits()
 
 
 def _options(node: p.WatermarkAssigner) -> dict[str, str]:
