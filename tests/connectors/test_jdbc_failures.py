@@ -82,7 +82,7 @@ def test_a_commit_without_an_answer(
     if returns:
         target.publish(1, tokens)
     else:
-        with pytest.raises(CommitUnknownError, match="epoch 1 is not known"):
+        with pytest.raises(CommitUnknownError, match="not known whether the database has epoch 1"):
             target.publish(1, tokens)
         assert len(content(database)) == int(happens)
         target.publish(1, tokens)

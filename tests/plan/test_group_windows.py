@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from tidemill.errors import NotSupportedError
+from tidemill.errors import NotSupportedError, ValidationError
 from tidemill.session.environment import TableEnvironment
 
 _WINDOWS = {
@@ -57,3 +57,13 @@ def test_a_time_in_the_place_of_an_offset_is_an_alignment(made: TableEnvironment
         described(
             made, "SELECT COUNT(*) AS c FROM t GROUP BY TUMBLE(ts, INTERVAL '10' SECOND, TIME '00:00:03')"
         )
+
+
+def test_a_step_is_not_longer_than_its_size(made: TableEnvironment) -> None:
+    asked = (
+        "SELECT COUNT(*) AS c FROM TABLE(CUMULATE(TABLE t, DESCRIPTOR(ts), INTERVAL '{}' MINUTE,"
+        " INTERVAL '2' MINUTE)) GROUP BY window_start, window_end"
+    )
+    assert described(made, asked.format(2)) == [("c", "BIGINT", False)]
+    with pytest.raises(ValidationError, match="got step 180000ms and size 120000ms"):
+        described(made, asked.format(3))

@@ -96,6 +96,17 @@ def test_a_checkpoint_of_another_query_is_refused(
         assert again.open(IDENTITY) == IDENTITY
 
 
+def test_a_query_that_is_a_part_is_told_what_to_set(tmp_path: Path) -> None:
+    with CheckpointDirectory(Storage(str(tmp_path))) as first:
+        first.open(IDENTITY)
+    part = JobIdentity(
+        **{**_fields(IDENTITY), "fingerprint": "g", "nodes": {"1": "Scan(a)"}, "operators": {}}
+    )
+    with pytest.raises(StateError) as told:
+        CheckpointDirectory(Storage(str(tmp_path))).open(part)
+    assert "'execution.state-recovery.ignore-unclaimed-state' = 'true'" in str(told.value)
+
+
 def test_the_newest_commit_counts_and_older_records_go(
     directory: CheckpointDirectory, tmp_path: Path
 ) -> None:

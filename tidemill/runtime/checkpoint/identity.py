@@ -38,10 +38,17 @@ def check_same(stored: JobIdentity, wanted: JobIdentity, what: str, *, part: boo
     ``part``: the query may be a part of the stored one."""
     why = _lost_part(stored, wanted) if part else _difference(stored, wanted)
     if why:
+        is_part = not part and not _lost_part(stored, wanted)
         raise StateError(
-            f"{what[0].upper()}{what[1:]} belongs to another query ({why})",
-            hint="Run the query that made it, or start this one in a new directory, without a savepoint.",
+            f"{what[0].upper()}{what[1:]} belongs to another query ({why})", hint=_PART if is_part else _OTHER
         )
+
+
+_OTHER = "Run the query that made it, or start this one in a new directory, without a savepoint."
+_PART = (
+    "The query is a part of the one that made it. Start it in a new directory with this as the savepoint and"
+    " 'execution.state-recovery.ignore-unclaimed-state' = 'true': state that it does not need is left out."
+)
 
 
 def changed_functions(stored: JobIdentity, wanted: JobIdentity) -> list[str]:

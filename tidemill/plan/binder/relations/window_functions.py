@@ -164,6 +164,8 @@ def _check(kind: WindowKind, sizes: Mapping[str, Length], call: exp.Expr) -> Non
             message = f"{kind.name} requires a positive {name.lower()}"
             raise ValidationError(message, position=position_of(call))
     (_, offset), (_, size) = (sizes.get(name, (False, 0)) for name in ("OFFSET", kind.size))
+    if kind.cumulates and not kind.made_by_rows:
+        _check_step(kind, sizes[kind.slide], sizes[kind.size], call)
     if not offset:
         return
     spans = [count * _LEAST_MONTH if is_months else count for is_months, count in sizes.values()]
@@ -174,6 +176,16 @@ def _check(kind: WindowKind, sizes: Mapping[str, Length], call: exp.Expr) -> Non
         raise ValidationError(
             f"{kind.name} table function parameters must satisfy abs(offset) < size, but got size"
             f" {size}{unit} and offset {offset}{shown}.",
+            position=position_of(call),
+        )
+
+
+def _check_step(kind: WindowKind, step: Length, size: Length, call: exp.Expr) -> None:
+    if step[0] == size[0] and step[1] > size[1]:
+        unit = "months" if size[0] else "ms"
+        raise ValidationError(
+            f"{kind.name} requires a step that is not longer than its size, but got step {step[1]}{unit} and"
+            f" size {size[1]}{unit}.",
             position=position_of(call),
         )
 
