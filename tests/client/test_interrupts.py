@@ -104,6 +104,7 @@ def interrupted(
 SPARK = ["-D", "spark.master=local[4,3]", "-D", "spark.driver.memory=1g"]
 
 
+@pytest.mark.thorough
 @pytest.mark.parametrize(
     ("statement", "mode", "times"),
     [

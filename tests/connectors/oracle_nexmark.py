@@ -110,16 +110,19 @@ def planned(run: Runner, files: str, views: str) -> dict[str, list[list[str]]]:
     return {name: [trees[i] for trees in over] for i, name in enumerate(NAMES)}
 
 
+@pytest.mark.every_case
 @pytest.mark.parametrize("name", NAMES)
 def test_streaming_over_files(name: str, streamed_files: Answers) -> None:
     check(name, streamed_files)
 
 
+@pytest.mark.thorough
 @pytest.mark.parametrize("name", [*STATEFUL, *WINDOWED])
 def test_streaming_in_epochs_over_the_views(name: str, streamed_views: Answers) -> None:
     check(name, streamed_views)
 
 
+@pytest.mark.thorough
 @pytest.mark.parametrize("name", NAMES)
 def test_batch_over_the_views(name: str, batch_views: Answers) -> None:
     check(name, batch_views)

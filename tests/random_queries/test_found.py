@@ -45,6 +45,7 @@ FOUND: dict[str, tuple[str, list[Row]]] = {
 }
 
 
+@pytest.mark.thorough
 @pytest.mark.parametrize("name", FOUND)
 def test_the_stream_folds_to(spark: SparkSession, name: str) -> None:
     query, expected = FOUND[name]
@@ -53,6 +54,7 @@ def test_the_stream_folds_to(spark: SparkSession, name: str) -> None:
         assert folded([(kind, plain(row)) for kind, row in session.changes(query)]) == Counter(expected)
 
 
+@pytest.mark.thorough
 @pytest.mark.parametrize("name", FOUND)
 def test_the_batch_gives(spark: SparkSession, tmp_path: Path, name: str) -> None:
     query, expected = FOUND[name]
@@ -79,6 +81,7 @@ ZEROS = """{"d": 0.0, "rt": "2024-01-01 00:00:00"}
 """
 
 
+@pytest.mark.thorough
 @pytest.mark.parametrize("mode", ["streaming", "batch"])
 @pytest.mark.parametrize("window", ["SESSION", "DYNAMIC_CUMULATE"])
 def test_two_zeros_have_windows_of_their_own(

@@ -227,6 +227,7 @@ def test_half_a_gzip_file(spark: SparkSession, tmp_path: Path) -> None:
 STEPS = ("ran", "committed")
 
 
+@pytest.mark.thorough
 @pytest.mark.parametrize("step", STEPS)
 @pytest.mark.usefixtures("postgres")
 def test_a_server_that_goes_away_and_comes_back(spark: SparkSession, tmp_path: Path, step: str) -> None:

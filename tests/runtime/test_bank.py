@@ -40,6 +40,7 @@ def transfers(spark: SparkSession, tmp_path: Path) -> str:
     )
 
 
+@pytest.mark.thorough
 @pytest.mark.parametrize("cut", [1_000, ACCOUNTS, 11])
 @pytest.mark.parametrize("balances", [BALANCES, BALANCES_BY_JOIN])
 def test_every_total_that_is_shown_is_zero(transfers: str, balances: str, cut: int) -> None:

@@ -100,6 +100,7 @@ def test_when_it_is_not_done(spark: SparkSession, tmp_path: Path) -> None:
         session.execute(*(f"RESET '{key}'" for key in options))
 
 
+@pytest.mark.thorough
 def test_state_is_spread_anew(spark: SparkSession, tmp_path: Path) -> None:
     """Also where a job crashes, and goes on with other partitions."""
     queries = {name: CHANNELS.format(FUNCTIONS[name].format("known")) for name in ("hop", "cumulate")}

@@ -61,6 +61,7 @@ def test_late_rows_correct_what_was_shown(tmp_path: Path, spark: SparkSession, r
     assert sum(p.late for p in more.progress) == 0
 
 
+@pytest.mark.thorough
 def test_windows_over_windows_that_change(tmp_path: Path, spark: SparkSession) -> None:
     """What is shown early and corrected late is so in the windows above, too; the totals always add up."""
     for rows in (1, 4):
@@ -102,6 +103,7 @@ def test_curves_are_shown_early_and_corrected(tmp_path: Path, spark: SparkSessio
 BEST = "SELECT *, ROW_NUMBER() OVER (PARTITION BY window_start, window_end ORDER BY {} DESC) AS r"
 
 
+@pytest.mark.thorough
 def test_the_best_of_windows_is_shown_early_and_corrected(tmp_path: Path, spark: SparkSession) -> None:
     """Of rows, of what changes, and side by side with others; what works on by the window's time is right."""
     expected = {5: (4, 3), 10: (8, 7), 15: (13, 12), 25: (24,), 30: (26, 25)}

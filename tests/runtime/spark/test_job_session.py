@@ -43,6 +43,7 @@ assert len(names) == 2, names
 """
 
 
+@pytest.mark.thorough
 def test_a_stopped_application_is_followed_by_another() -> None:
     done = subprocess.run([sys.executable, "-c", _TWICE], capture_output=True, text=True, timeout=240)
     assert done.returncode == 0, done.stderr
