@@ -33,7 +33,7 @@ def test_it_does_not_start(capsys: pytest.CaptureFixture[str], key: str, value: 
 @pytest.mark.parametrize(
     ("endpoint", "key", "value", "told"),
     [
-        ("both", "tidemill.gateway.tls.certificate-file", "/nowhere", "certificate's file '/nowhere' cannot"),
+        ("both", "tidemill.gateway.tls.certificate-file", "/nowhere", "certificate file '/nowhere' cannot"),
         ("both", "tidemill.gateway.users-file", "/nowhere", "users file '/nowhere' cannot be read"),
         ("rest", "sql-gateway.endpoint.rest.bind-address", "0.0.0.0", "without authentication"),
         ("rest", "sql-gateway.endpoint.rest.port", "", "REST endpoint cannot listen on 127.0.0.1"),
