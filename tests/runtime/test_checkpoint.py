@@ -99,9 +99,7 @@ def test_a_checkpoint_of_another_query_is_refused(
 def test_a_query_that_is_a_part_is_told_what_to_set(tmp_path: Path) -> None:
     with CheckpointDirectory(Storage(str(tmp_path))) as first:
         first.open(IDENTITY)
-    part = JobIdentity(
-        **{**_fields(IDENTITY), "fingerprint": "g", "nodes": {"1": "Scan(a)"}, "operators": {}}
-    )
+    part = replace(IDENTITY, fingerprint="g", nodes={"1": "Scan(a)"}, operators={})
     with pytest.raises(StateError) as told:
         CheckpointDirectory(Storage(str(tmp_path))).open(part)
     assert "'execution.state-recovery.ignore-unclaimed-state' = 'true'" in str(told.value)
