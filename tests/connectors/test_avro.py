@@ -172,6 +172,30 @@ def test_messages_hold_every_type() -> None:
     )
 
 
+def test_messages_have_flink_s_bytes() -> None:
+    """Recorded from Flink 2.3 with its Kafka connector."""
+    columns = {
+        "k": t.INT,
+        "a": t.BigIntType(nullable=False),
+        "ts": t.TimestampType(precision=3),
+        "d": t.DecimalType(precision=6, scale=2),
+        "r": t.RowType(fields=(Field("x", t.INT),)),
+    }
+    moment = datetime(2020, 1, 1, 0, 0, 0, 123_000)
+    row = {"k": 1, "a": 2, "ts": moment, "d": Decimal("-1.28"), "r": {"x": 7}}
+    assert messages(columns, [row], {}) == [bytes.fromhex("02020402f6a1b7e6eb5b02028002020e")]
+
+
+@pytest.mark.parametrize(
+    ("number", "data"),
+    [("1.27", "7f"), ("1.28", "0080"), ("-1.28", "80"), ("-1.29", "ff7f"), ("0", "00"), ("-327.68", "8000")],
+)
+def test_decimals_are_as_short_as_java_s(number: str, data: str) -> None:
+    columns = {"d": t.DecimalType(precision=6, scale=2, nullable=False)}
+    (message,) = messages(columns, [{"d": Decimal(number)}], {})
+    assert message[1:].hex() == data
+
+
 def test_others_read_the_files() -> None:
     columns = {"a": t.INT, "d": t.DecimalType(precision=4, scale=2), "day": t.DATE}
     data = file_of(columns, [{"a": 1, "d": Decimal("-1.28"), "day": DAY}], {"avro.codec": "deflate"})
@@ -264,6 +288,13 @@ def test_named_types_may_be_used_again_and_unread_fields_be_anything() -> None:
     assert read_file(foreign(schema, rows), {"b": kind}) == [{"b": {"q": 2}}, {"b": None}]
     with pytest.raises(RecordError, match="Field 'u' cannot be read: a union of several types"):
         read_file(foreign(schema, rows), {"u": t.STRING})
+
+
+def test_flink_writes_files_of_a_union_with_null() -> None:
+    schema = ["null", record(a="int", b="int")]
+    data = foreign(schema, [{"a": 1, "b": 2}])
+    assert read_file(data, {"a": t.INT, "b": t.INT}) == [{"a": 1, "b": 2}]
+    assert read_file(data, {"b": t.INT}) == [{"b": 2}]
 
 
 def test_a_range_of_rows_is_read_from_many_blocks() -> None:

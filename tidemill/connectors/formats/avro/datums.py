@@ -10,11 +10,13 @@ from __future__ import annotations
 import io
 from collections.abc import Sequence
 from dataclasses import dataclass
+from decimal import Context, Decimal
 from typing import Any
 
 import pyarrow as pa
 import pyarrow.compute as pc
 from fastavro import parse_schema, schemaless_reader, schemaless_writer
+from fastavro.write import LOGICAL_WRITERS
 
 from tidemill.connectors.formats.api import RecordError
 from tidemill.connectors.formats.avro.schema import (
@@ -32,6 +34,19 @@ from tidemill.types.logical import Field
 _DAMAGE = (EOFError, ValueError, IndexError, KeyError, TypeError, OverflowError, MemoryError, StopIteration)
 """What fastavro raises of bytes that were not written with the schema."""
 
+_SHORTEST = "tidemill-decimal"
+_EXACT = Context(prec=100)
+
+
+def _shortest(value: Decimal, schema: Schema) -> bytes:
+    """The unscaled number in as few bytes as there are, as Java has it: a key has the same bytes from both
+    engines. fastavro takes one more for the negative powers of 256."""
+    number = int(value.scaleb(schema.get("scale", 0), _EXACT))
+    return number.to_bytes((number if number >= 0 else ~number).bit_length() // 8 + 1, "big", signed=True)
+
+
+LOGICAL_WRITERS[f"bytes-{_SHORTEST}"] = _shortest
+
 
 @dataclass(frozen=True, slots=True)
 class RowReader:
@@ -47,9 +62,10 @@ class RowReader:
     def of(text: str, wanted: tuple[Field, ...], declared: tuple[str, ...]) -> RowReader:
         """RecordError without a line where the schema ``text`` does not fit."""
         try:
-            schema = expanded(text)
+            found = expanded(text)
         except UnreadableSchema as e:
             raise RecordError(f"The writer's schema does not fit: {e}.", line=-1, record=text) from None
+        schema = branch(found)
         check_names(wanted, declared, [f["name"] for f in schema["fields"]])
         names = {f.name for f in wanted}
         chosen = {**schema, "fields": [f for f in schema["fields"] if f["name"] in names]}
@@ -61,14 +77,17 @@ class RowReader:
                     field=field.name,
                     record=text,
                 )
-        written = parse_schema(bare(schema))
+        written = parse_schema(bare(found))
         all_of_it = len(chosen["fields"]) == len(schema["fields"])
         return RowReader(wanted, chosen, written, None if all_of_it else parse_schema(bare(chosen)))
 
     def one(self, stream: io.BytesIO) -> Any:
         """The next record. RecordError without a line where the bytes do not fit."""
         try:
-            return schemaless_reader(stream, self.written, self.read)
+            record = schemaless_reader(stream, self.written, self.read)
+            if record is None:
+                raise ValueError("it is null")
+            return record
         except _DAMAGE as e:
             expected = ", ".join(f["name"] for f in self.schema["fields"])
             raise RecordError(
@@ -163,7 +182,7 @@ class RowWriter:
 
     def check(self) -> None:
         """ValidationError where a given schema does not have the table's fields."""
-        names = [f["name"] for f in self._schema()["fields"]]
+        names = [f["name"] for f in branch(self._schema())["fields"]]
         if names != [f.name for f in self.fields]:
             raise ValidationError(
                 f"The Avro schema's fields [{', '.join(names)}] are not the table's columns"
@@ -172,8 +191,8 @@ class RowWriter:
 
     def records(self, table: pa.Table) -> list[bytes]:
         """A record per row. ConnectorError names the column whose values cannot be written."""
-        schema = self._schema()
-        written = parse_schema(bare(schema))
+        found = self._schema()
+        schema, written = branch(found), parse_schema(bare(found, _SHORTEST))
         stored = to_file_table(table, self.fields)
         columns = [_values(f, stored.column(f["name"]).combine_chunks()) for f in schema["fields"]]
         names = [f["name"] for f in schema["fields"]]

@@ -155,15 +155,15 @@ class UnreadableSchema(Exception):
 
 
 def expanded(text: str) -> Schema:
-    """The record of a schema's JSON text with each use of a name replaced by its definition, and all names
-    made different. UnreadableSchema if it is none."""
+    """The schema of a JSON text with each use of a name replaced by its definition, and all names different:
+    a record, or a union of null and a record, as in files of Flink's. UnreadableSchema if it is none."""
     try:
         found = _renamed(expand_schema(json.loads(text)), count())
         parse_schema(found, expand=True)
     except (ValueError, KeyError, TypeError, SchemaParseException, UnknownType, RecursionError) as e:
         raise UnreadableSchema(f"it is no Avro schema that can be read here: {e!r}") from None
-    found = branch(found)
-    if not isinstance(found, dict) or found["type"] != "record":
+    record = branch(found)
+    if not isinstance(record, dict) or record["type"] != "record":
         raise UnreadableSchema("it is no schema of a record")
     return found
 
@@ -209,7 +209,7 @@ _PLAIN: dict[str, pa.DataType] = {
     "bytes": pa.binary(),
     "fixed": pa.binary(),
 }
-_LOGICAL: dict[tuple[str, str], pa.DataType] = {
+_LOGICAL: dict[tuple[str, str | None], pa.DataType] = {
     ("int", "date"): pa.date32(),
     ("int", "time-millis"): pa.time32("ms"),
     ("long", "time-micros"): pa.time64("us"),
@@ -242,16 +242,19 @@ _NESTED: dict[str, Callable[[Schema], pa.DataType]] = {
 }
 
 
-def bare(schema: Schema) -> Schema:
-    """Without the logical types of times: their values are read and written as numbers."""
+def bare(schema: Schema, decimal: str = "decimal") -> Schema:
+    """Without the logical types of times: their values are read and written as numbers. ``decimal``: the
+    logical type of bytes that are a DECIMAL."""
     if isinstance(schema, list):
-        return [bare(part) for part in schema]
+        return [bare(part, decimal) for part in schema]
     if not isinstance(schema, dict):
         return schema
     kept = {k: v for k, v in schema.items() if k != "logicalType" or v == "decimal"}
+    if "logicalType" in kept and kept["type"] == "bytes":
+        kept["logicalType"] = decimal
     for key in ("type", "items", "values"):
         if key in kept:
-            kept[key] = bare(kept[key])
+            kept[key] = bare(kept[key], decimal)
     if "fields" in kept:
-        kept["fields"] = [bare(f) for f in kept["fields"]]
+        kept["fields"] = [bare(f, decimal) for f in kept["fields"]]
     return kept
