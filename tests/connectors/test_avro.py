@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import io
 import json
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from datetime import UTC, date, datetime
 from decimal import Decimal
 from typing import Any
@@ -145,7 +145,7 @@ def read_messages(
     return found.table.to_pylist(), found.messages.tolist()
 
 
-def foreign(schema: Any, rows: list[dict[str, Any]], codec: str = "null") -> bytes:
+def foreign(schema: Any, rows: Sequence[Mapping[str, Any]], codec: str = "null") -> bytes:
     """A file that fastavro has written."""
     stream = io.BytesIO()
     fastavro.writer(stream, fastavro.parse_schema(schema), rows, codec=codec)
