@@ -13,7 +13,7 @@ from tidemill.connectors.option_values import spelling_hint
 from tidemill.errors import NotSupportedError, ValidationError
 
 GROUP = "tidemill.formats"
-_NOT_THERE_YET = ("debezium-avro-confluent", "protobuf")
+_NOT_THERE_YET = ("protobuf",)
 
 _EXTRAS = {"fastavro": "avro"}
 """What brings the packages that only some formats need."""

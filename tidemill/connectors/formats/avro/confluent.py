@@ -134,6 +134,8 @@ class ConfluentFormat(Format):
     identifier = "avro-confluent"
     options: tuple[ConnectorOption, ...] = _OPTIONS
     extension = "avro"
+    nullable_record = False
+    """Whether the schema of a record is a union with null, as Flink's is for Debezium."""
 
     def framing(self, options: OptionValues) -> Framing:
         return Framing.MESSAGES
@@ -143,7 +145,7 @@ class ConfluentFormat(Format):
         return options if any(key in options for key in keys) else {**options, keys[0]: f"{topic}-{part}"}
 
     def validate(self, table: CatalogTable, options: OptionValues, *, role: str) -> None:
-        _check_url(_either(options, "url") or "")
+        self._check_url(_either(options, "url") or "")
         fields = tuple(Field(c.name, c.type) for c in table.physical_columns)
         self._writer(fields, options)
 
@@ -152,7 +154,7 @@ class ConfluentFormat(Format):
 
     def message_decoder(self, request: DecodeRequest) -> MessageDecoder:
         return ConfluentMessages(
-            registry=_registry(self._read(request.options)),
+            registry=self.registry(request.options),
             wanted=request.wanted,
             declared=tuple(f.name for f in request.columns),
         )
@@ -162,20 +164,52 @@ class ConfluentFormat(Format):
         subject = _either(options, "subject")
         if subject is None:
             raise ValidationError(f"Option {self.identifier}.subject is required for serialization")
-        return ConfluentEncoder(
+        encoder = ConfluentEncoder(
             writer=self._writer(request.fields, options),
-            registry=_registry(options),
+            registry=self.registry(request.options),
             subject=subject,
             makes=options["auto.register.schemas"],
         )
+        return self.records(encoder, request.fields)
 
-    def _writer(self, fields: tuple[Field, ...], options: OptionValues) -> RowWriter:
-        given = _either(options, "schema")
-        text = derived(fields, Derivation(identifier=self.identifier, legacy=options[LEGACY.key]))
+    def written(self, fields: tuple[Field, ...]) -> tuple[Field, ...]:
+        """The fields of a record of a table's columns ``fields``."""
+        return fields
+
+    def records(self, encoder: TextEncoder, fields: tuple[Field, ...]) -> TextEncoder:
+        """Writes rows of ``fields`` by an ``encoder`` of records."""
+        return encoder
+
+    def registry(self, given: Mapping[str, str]) -> SchemaRegistry:
+        options = self._read(given)
+        urls = _either(options, "url") or ""
+        self._check_url(urls)
+        source = (options["basic-auth.credentials-source"] or "").upper()
+        return SchemaRegistry.of(
+            urls,
+            user=options["basic-auth.user-info"] or "" if source == "USER_INFO" else "",
+            bearer=options["bearer-auth.token"] or "" if options["bearer-auth.credentials-source"] else "",
+            user_from_url=source == "URL",
+        )
+
+    def _writer(self, columns: tuple[Field, ...], options: OptionValues) -> RowWriter:
+        given, fields = _either(options, "schema"), self.written(columns)
+        how = Derivation(identifier=self.identifier, legacy=options[LEGACY.key])
+        text = derived(fields, how, nullable=self.nullable_record)
         writer = RowWriter(fields=fields, text=given or text)
         if given:
             writer.check()
         return writer
+
+    def _check_url(self, urls: str) -> None:
+        key = f"{self.identifier}.url"
+        if not urls.strip():
+            raise ValidationError(
+                f"One or more required options are missing.\n\nMissing required options are:\n\n{key}"
+            )
+        for url in map(str.strip, urls.split(",")):
+            if urlsplit(url).scheme not in ("http", "https") or not urlsplit(url).hostname:
+                raise ValidationError(f"'{key}' must be of http or https, as http://host:8081.")
 
     def _read(self, options: Mapping[str, str]) -> OptionValues:
         return OptionValues(self.options, options, f"{self.identifier}.")
@@ -185,28 +219,6 @@ def _either(options: OptionValues, key: str) -> str | None:
     """An option under its name or its former one."""
     found: str | None = options[key] or options[_FORMER + key]
     return found
-
-
-def _check_url(urls: str) -> None:
-    if not urls.strip():
-        raise ValidationError(
-            "One or more required options are missing.\n\nMissing required options are:\n\navro-confluent.url"
-        )
-    for url in urls.split(","):
-        if urlsplit(url.strip()).scheme not in ("http", "https") or not urlsplit(url.strip()).hostname:
-            raise ValidationError("'avro-confluent.url' must be of http or https, as http://host:8081.")
-
-
-def _registry(options: OptionValues) -> SchemaRegistry:
-    urls = _either(options, "url") or ""
-    _check_url(urls)
-    source = (options["basic-auth.credentials-source"] or "").upper()
-    return SchemaRegistry.of(
-        urls,
-        user=options["basic-auth.user-info"] or "" if source == "USER_INFO" else "",
-        bearer=options["bearer-auth.token"] or "" if options["bearer-auth.credentials-source"] else "",
-        user_from_url=source == "URL",
-    )
 
 
 FORMAT = ConfluentFormat()

@@ -77,7 +77,7 @@ class SchemaRegistry:
         said = "; ".join(f"{url}: {reason}" for url, reason in reasons.items())
         raise ConnectorError(
             f"The schema registry cannot be reached: {said}",
-            hint="'avro-confluent.url' names it, as http://host:8081.",
+            hint="The format's option 'url' names it, as http://host:8081.",
         )
 
     def _ask(self, url: str, body: Mapping[str, str] | None) -> tuple[int, Any]:
@@ -129,7 +129,7 @@ def _register(registry: SchemaRegistry, subject: str, schema: str, make: bool) -
         raise ConnectorError(
             f"The schema registry does not have the table's schema under subject '{subject}':"
             f" {found.get('message')}. The schema: {schema}",
-            hint="Register it, or set 'avro-confluent.auto.register.schemas' = 'true'.",
+            hint="Register it, or set the format's option 'auto.register.schemas' to true.",
         )
     _check(status, found, f"subject '{subject}'")
     return int(found["id"])
@@ -139,7 +139,7 @@ def _check(status: int, found: Any, what: str) -> None:
     if status in (401, 403):
         raise ConnectorError(
             f"The schema registry refuses access to {what} (HTTP {status}).",
-            hint="'avro-confluent.basic-auth.user-info' is user and password, '.bearer-auth.token' a token.",
+            hint="The format's options 'basic-auth.user-info' and 'bearer-auth.token' give access.",
         )
     if status != 200:
         raise ConnectorError(f"The schema registry answers for {what}: HTTP {status}, {found.get('message')}")

@@ -40,12 +40,12 @@ class Derivation:
     legacy: bool
 
 
-def derived(fields: tuple[Field, ...], how: Derivation) -> str:
+def derived(fields: tuple[Field, ...], how: Derivation, *, nullable: bool = False) -> str:
     """The JSON text of the schema that Flink derives of a row of ``fields``. ValidationError where Flink has
     none."""
     record = _of(t.RowType(fields=fields, nullable=False), "record", how)
     named = {"type": "record", "name": "record", "namespace": _NAMESPACE, "fields": record["fields"]}
-    return json.dumps(named, separators=(",", ":"))
+    return json.dumps(["null", named] if nullable else named, separators=(",", ":"))
 
 
 def _nullable(kind: t.LogicalType, name: str, how: Derivation) -> Schema:
