@@ -283,7 +283,10 @@ def test_the_unit_of_a_time_is_the_writer_s() -> None:
 def test_named_types_may_be_used_again_and_unread_fields_be_anything() -> None:
     inner = {"type": "record", "name": "x", "fields": [{"name": "q", "type": "int"}]}
     schema = record(a=inner, b=["null", "x"], u=["int", "string"])
-    rows = [{"a": {"q": 1}, "b": {"q": 2}, "u": "t"}, {"a": {"q": 3}, "b": None, "u": 1}]
+    rows: list[dict[str, Any]] = [
+        {"a": {"q": 1}, "b": {"q": 2}, "u": "t"},
+        {"a": {"q": 3}, "b": None, "u": 1},
+    ]
     kind = t.RowType(fields=(Field("q", t.INT),))
     assert read_file(foreign(schema, rows), {"b": kind}) == [{"b": {"q": 2}}, {"b": None}]
     with pytest.raises(RecordError, match="Field 'u' cannot be read: a union of several types"):

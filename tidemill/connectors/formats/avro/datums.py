@@ -19,6 +19,7 @@ from fastavro import parse_schema, schemaless_reader, schemaless_writer
 from fastavro.write import LOGICAL_WRITERS
 
 from tidemill.connectors.formats.api import RecordError
+from tidemill.connectors.formats.avro.flat import flat_columns
 from tidemill.connectors.formats.avro.schema import (
     Schema,
     UnreadableSchema,
@@ -55,6 +56,7 @@ class RowReader:
 
     wanted: tuple[Field, ...]
     schema: Schema
+    full: Schema
     written: Schema
     read: Schema | None
 
@@ -79,7 +81,7 @@ class RowReader:
                 )
         written = parse_schema(bare(found))
         all_of_it = len(chosen["fields"]) == len(schema["fields"])
-        return RowReader(wanted, chosen, written, None if all_of_it else parse_schema(bare(chosen)))
+        return RowReader(wanted, chosen, found, written, None if all_of_it else parse_schema(bare(chosen)))
 
     def one(self, stream: io.BytesIO) -> Any:
         """The next record. RecordError without a line where the bytes do not fit."""
@@ -101,7 +103,9 @@ class RowReader:
         if not self.wanted:
             return no_columns(len(records))
         columns = {f["name"]: _column(f, records) for f in self.schema["fields"]}
-        stored = pa.table(columns) if columns else no_columns(len(records))
+        return self._checked(pa.table(columns) if columns else no_columns(len(records)))
+
+    def _checked(self, stored: pa.Table) -> pa.Table:
         table = from_file_table(stored, self.wanted)
         for field, column in zip(self.wanted, table.columns, strict=True):
             if column.null_count and not field.type.nullable:
@@ -113,6 +117,9 @@ class RowReader:
 
     def numbered(self, messages: Sequence[tuple[int, bytes]]) -> pa.Table:
         """A row of each message. RecordError has the number of the first message that does not fit."""
+        flat = self._flat([message for _, message in messages])
+        if flat is not None:
+            return flat
         records = []
         for number, message in messages:
             try:
@@ -124,6 +131,18 @@ class RowReader:
         except RecordError as e:
             number = messages[self._first(records)][0]
             raise RecordError(e.reason, line=number, field=e.field, hint=e.hint) from None
+
+    def _flat(self, messages: Sequence[bytes]) -> pa.Table | None:
+        """All at once; None where that is not possible, or some message does not fit."""
+        if not messages or not self.wanted or isinstance(self.full, list):
+            return None
+        columns = flat_columns(self.full, {f["name"] for f in self.schema["fields"]}, messages)
+        if not columns:
+            return None
+        try:
+            return self._checked(pa.table(columns))
+        except RecordError:
+            return None
 
     def _first(self, records: Sequence[Any]) -> int:
         for number, record in enumerate(records):
