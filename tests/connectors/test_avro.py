@@ -356,3 +356,10 @@ def test_json_is_refused_by_name() -> None:
 def test_names_that_avro_does_not_know_are_refused() -> None:
     with pytest.raises(ValidationError, match="Column 'a-b' cannot be a field of an Avro record"):
         encoder({"a-b": t.INT}, {})
+
+
+def test_null_in_a_column_that_is_not_null_is_named() -> None:
+    data = file_of({"a": t.INT}, [{"a": 1}, {"a": None}])
+    with pytest.raises(RecordError, match="Column 'a' is NOT NULL") as found:
+        read_file(data, {"a": t.IntType(nullable=False)})
+    assert found.value.line == -1  # lines are those of texts

@@ -14,7 +14,6 @@ from decimal import Context, Decimal
 from typing import Any
 
 import pyarrow as pa
-import pyarrow.compute as pc
 from fastavro import parse_schema, schemaless_reader, schemaless_writer
 from fastavro.write import LOGICAL_WRITERS
 
@@ -109,9 +108,8 @@ class RowReader:
         table = from_file_table(stored, self.wanted)
         for field, column in zip(self.wanted, table.columns, strict=True):
             if column.null_count and not field.type.nullable:
-                at = pc.index(column.is_null(), True).as_py()
                 raise RecordError(
-                    f"Column '{field.name}' is NOT NULL, the record has null.", line=at, field=field.name
+                    f"Column '{field.name}' is NOT NULL, a record has null.", line=-1, field=field.name
                 )
         return table
 

@@ -73,7 +73,7 @@ class AvroFileDecoder:
         header = read_header(file)
         reader = RowReader.of(header.schema, self.wanted, self.declared)
         found, at = [], 0
-        for part in list(blocks(file, header)):
+        for part in blocks(file, header):
             first, last = max(block.start - at, 0), min(block.end - at, part.rows)
             if last > first:
                 stream = io.BytesIO(records(file, header, part))

@@ -12,7 +12,7 @@ import time
 import urllib.error
 import urllib.request
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from functools import lru_cache
 from typing import Any
 from urllib.parse import quote, unquote, urlsplit, urlunsplit
@@ -42,7 +42,7 @@ class SchemaRegistry:
     """``urls``: of one registry, tried in turn; ``authorization``: the header, '' for none."""
 
     urls: tuple[str, ...]
-    authorization: str = ""
+    authorization: str = field(default="", repr=False)
 
     @staticmethod
     def of(urls: str, *, user: str, bearer: str, user_from_url: bool) -> SchemaRegistry:
@@ -64,7 +64,7 @@ class SchemaRegistry:
         ConnectorError where the registry refuses it."""
         return _register(self, subject, schema, make)
 
-    def ask(self, path: str, body: Mapping[str, str] | None = None) -> tuple[int, Any]:
+    def ask(self, path: str, body: Mapping[str, str] | None = None) -> tuple[int, dict[str, Any]]:
         """Status and JSON of the answer; below 500. ConnectorError where there is none."""
         reasons: dict[str, str] = {}
         for pause in _PAUSES:
@@ -80,7 +80,7 @@ class SchemaRegistry:
             hint="The format's option 'url' names it, as http://host:8081.",
         )
 
-    def _ask(self, url: str, body: Mapping[str, str] | None) -> tuple[int, Any]:
+    def _ask(self, url: str, body: Mapping[str, str] | None) -> tuple[int, dict[str, Any]]:
         data = None if body is None else json.dumps(body).encode()
         headers = {"Accept": _TYPE, "Content-Type": _TYPE}
         if self.authorization:
@@ -88,18 +88,19 @@ class SchemaRegistry:
         try:
             request = urllib.request.Request(url, data, headers)
             with urllib.request.build_opener(_NoRedirect).open(request, timeout=_PATIENCE) as answer:
-                return answer.status, json.load(answer)
+                return answer.status, _told(answer.read())
         except urllib.error.HTTPError as e:
             if e.code >= 500:
                 raise OSError(f"HTTP {e.code}") from None
             return e.code, _told(e.read())
 
 
-def _told(data: bytes) -> Any:
+def _told(data: bytes) -> dict[str, Any]:
     try:
-        return json.loads(data)
+        found = json.loads(data)
     except ValueError:
-        return {"message": data[:200].decode("utf-8", "replace")}
+        found = None
+    return found if isinstance(found, dict) else {"message": data[:200].decode("utf-8", "replace")}
 
 
 @lru_cache(_KNOWN)
@@ -107,7 +108,7 @@ def _schema(registry: SchemaRegistry, number: int) -> str:
     status, found = registry.ask(f"/schemas/ids/{number}")
     if status == 404:
         raise UnknownSchemaError(f"The schema registry has no schema with id {number}")
-    _check(status, found, f"schema {number}")
+    _check(status, found, f"schema {number}", "schema")
     if found.get("schemaType", "AVRO") != "AVRO" or found.get("references"):
         kind = found.get("schemaType", "AVRO")
         raise NotSupportedError(
@@ -131,15 +132,15 @@ def _register(registry: SchemaRegistry, subject: str, schema: str, make: bool) -
             f" {found.get('message')}. The schema: {schema}",
             hint="Register it, or set the format's option 'auto.register.schemas' to true.",
         )
-    _check(status, found, f"subject '{subject}'")
+    _check(status, found, f"subject '{subject}'", "id")
     return int(found["id"])
 
 
-def _check(status: int, found: Any, what: str) -> None:
+def _check(status: int, found: Mapping[str, Any], what: str, wanted: str) -> None:
     if status in (401, 403):
         raise ConnectorError(
             f"The schema registry refuses access to {what} (HTTP {status}).",
             hint="The format's options 'basic-auth.user-info' and 'bearer-auth.token' give access.",
         )
-    if status != 200:
+    if status != 200 or wanted not in found:
         raise ConnectorError(f"The schema registry answers for {what}: HTTP {status}, {found.get('message')}")
