@@ -6,6 +6,8 @@ import json
 from datetime import datetime
 from pathlib import Path
 
+import pytest
+
 from tests.connectors.kafka import LATEST, Broker
 from tests.connectors.schema_registry import schema_registry
 from tests.runtime.running import Session, folded
@@ -13,6 +15,7 @@ from tests.runtime.running import Session, folded
 ROWS = "VALUES ('a', 1, TIMESTAMP '2020-01-01 00:00:00.123'), ('b', 2, NULL), ('a', 3, NULL)"
 
 
+@pytest.mark.thorough
 def test_from_files_to_a_topic_by_key(kafka: Broker, spark: object, tmp_path: Path) -> None:
     columns = "k STRING, n INT, ts TIMESTAMP(3)"
     place = f"'connector' = 'filesystem', 'path' = '{tmp_path}/f', 'format' = 'avro'"
