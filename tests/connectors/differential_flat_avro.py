@@ -13,8 +13,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from tidemill.connectors.formats.api import RecordError
-from tidemill.connectors.formats.avro.datums import RowReader
 from tidemill.connectors.formats.avro.flat import flat_columns
+from tidemill.connectors.formats.avro.row_reader import RowReader
 from tidemill.connectors.formats.avro.schema import branch, expanded
 from tidemill.types import logical as t
 from tidemill.types.logical import Field

@@ -23,7 +23,7 @@ from tidemill.connectors.formats.api import (
     format_options,
 )
 from tidemill.connectors.formats.avro.container import CODECS
-from tidemill.connectors.formats.avro.schema import Derivation, derived
+from tidemill.connectors.formats.avro.derive import Derivation, derived
 from tidemill.connectors.formats.registry import find_format
 from tidemill.errors import NotSupportedError, TidemillError, ValidationError
 from tidemill.types import logical as t

@@ -27,10 +27,11 @@ from tidemill.connectors.formats.api import (
     RecordError,
     TextEncoder,
 )
-from tidemill.connectors.formats.avro.datums import RowReader, RowWriter, no_columns
+from tidemill.connectors.formats.avro.derive import Derivation, derived
 from tidemill.connectors.formats.avro.format import LEGACY
 from tidemill.connectors.formats.avro.registry import SchemaRegistry, UnknownSchemaError
-from tidemill.connectors.formats.avro.schema import Derivation, derived
+from tidemill.connectors.formats.avro.row_reader import RowReader, no_columns
+from tidemill.connectors.formats.avro.row_writer import RowWriter
 from tidemill.connectors.option_values import OptionValues
 from tidemill.errors import NotSupportedError, ValidationError
 from tidemill.types.logical import Field

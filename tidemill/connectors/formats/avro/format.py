@@ -35,8 +35,9 @@ from tidemill.connectors.formats.avro.container import (
     written_block,
     written_header,
 )
-from tidemill.connectors.formats.avro.datums import RowReader, RowWriter, no_columns
-from tidemill.connectors.formats.avro.schema import Derivation, derived
+from tidemill.connectors.formats.avro.derive import Derivation, derived
+from tidemill.connectors.formats.avro.row_reader import RowReader, no_columns
+from tidemill.connectors.formats.avro.row_writer import RowWriter
 from tidemill.connectors.option_values import OptionValues
 from tidemill.errors import NotSupportedError
 from tidemill.types.logical import Field
