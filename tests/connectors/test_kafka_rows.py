@@ -199,3 +199,16 @@ def test_a_message_that_does_not_fit_is_named(bad: tuple[bytes | None, bytes | N
     }
     with pytest.raises(ConnectorError, match=what):
         read({"k": t.INT, "a": t.INT}, options, [(b'{"k":1}', b'{"a":1}'), bad])
+
+
+def test_avro_is_read_as_key_and_value() -> None:
+    """Unions with null of an int and a text, as Flink derives them."""
+    options = {"key.format": "avro", "key.fields": "k", "value.format": "avro"}
+    columns = {"k": t.INT, "s": t.STRING}
+    rest = {**options, "value.fields-include": "EXCEPT_KEY"}
+    assert read(columns, rest, [(b"\2\4", b"\2\2x"), (b"\0", b"\0"), (b"\2\4", None)]) == [
+        {"k": 2, "s": "x"},
+        {"k": None, "s": None},
+    ]
+    with pytest.raises(ConnectorError, match=r"fields \(k, s\).*value of topic 't', partition 3, offset 11"):
+        read(columns, options, [(b"\0", b"\2\2\2\2x"), (b"\0", b"\2\2\2\6x")])

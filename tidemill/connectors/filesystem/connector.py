@@ -65,6 +65,8 @@ class FilesystemConnector(Connector):
         own = format_options(found, options)
         check_unknown(self.identifier, (*self.options, *full_keys(found)), options)
         own.check()
+        if found.framing(own) is Framing.MESSAGES:
+            raise NotSupportedError(f"Files of format '{found.identifier}', which is one of messages")
         found.validate(table, own, role="source")
 
     def metadata(self, options: Mapping[str, str]) -> Mapping[str, t.LogicalType]:

@@ -26,11 +26,12 @@ from tidemill.types.logical import Field, LogicalType
 
 class Framing(Enum):
     """How records lie in a file: LINES end with a newline, QUOTED lines may hold newlines inside
-    quotes, ROW_GROUPS are columnar files whose offsets count rows."""
+    quotes, ROW_GROUPS are files whose offsets count rows; MESSAGES lie in queues and in no files."""
 
     LINES = "lines"
     QUOTED = "quoted"
     ROW_GROUPS = "row groups"
+    MESSAGES = "messages"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -169,6 +170,10 @@ class Format(Protocol):
     def quote(self, options: OptionValues) -> str:
         """The quote character of QUOTED framing; '' where quotes mean nothing."""
         return ""
+
+    def completed(self, options: Mapping[str, str], topic: str, part: str) -> Mapping[str, str]:
+        """``options`` with what the topic of a queue says of them; ``part``: key or value."""
+        return options
 
     def validate(self, table: CatalogTable, options: OptionValues, *, role: str) -> None:
         """ValidationError for options or columns that do not fit; ``role`` is source or sink."""

@@ -13,7 +13,10 @@ from tidemill.connectors.option_values import spelling_hint
 from tidemill.errors import NotSupportedError, ValidationError
 
 GROUP = "tidemill.formats"
-_NOT_THERE_YET = ("avro", "avro-confluent", "debezium-avro-confluent", "protobuf")
+_NOT_THERE_YET = ("protobuf",)
+
+_EXTRAS = {"fastavro": "avro"}
+"""What brings the packages that only some formats need."""
 
 
 @cache
@@ -23,7 +26,13 @@ def _entry_points() -> dict[str, EntryPoint]:
 
 @cache
 def _load(identifier: str) -> Format:
-    found: Format = _entry_points()[identifier].load()
+    try:
+        found: Format = _entry_points()[identifier].load()
+    except ModuleNotFoundError as e:
+        raise ValidationError(
+            f"Format '{identifier}' needs the package '{e.name}', which is not installed.",
+            hint=f"pip install 'tidemill[{_EXTRAS[e.name]}]'" if e.name in _EXTRAS else "",
+        ) from None
     return found
 
 

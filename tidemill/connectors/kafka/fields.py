@@ -91,10 +91,11 @@ class KeyAndValue:
         of_value = tuple(f for f in fields.values() if include == "ALL" or f.name not in names)
         key = None
         if given["key.format"] is not None:
+            form = find_format(given["key.format"])
             key = Part(
-                format=find_format(given["key.format"]),
+                format=form,
                 fields=tuple(Field(f.name.removeprefix(prefix), f.type) for f in key_columns),
-                options=_below(options, "key."),
+                options=form.completed(_below(options, "key."), options.get("topic", ""), "key"),
                 prefix="key.",
             )
         return KeyAndValue(
@@ -229,7 +230,9 @@ def _value_part(options: Mapping[str, str], fields: tuple[Field, ...]) -> Part:
             hint="'value.format' is the same.",
         )
     prefix = "" if plain else _OF_VALUE
-    return Part(format=find_format(named), fields=fields, options=_below(options, prefix), prefix=prefix)
+    form = find_format(named)
+    below = form.completed(_below(options, prefix), options.get("topic", ""), "value")
+    return Part(format=form, fields=fields, options=below, prefix=prefix)
 
 
 def _below(options: Mapping[str, str], prefix: str) -> dict[str, str]:

@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+from typing import Protocol
+
 import pyarrow as pa
 
 from tidemill.changelog.rowkind import RowKind
-from tidemill.connectors.formats.cdc.messages import Changes, Mask, Messages, changes, valid
+from tidemill.connectors.formats.cdc.messages import Changes, Mask, changes, valid
 
 NO_BEFORE = (
     'The "before" field of {kind} message is null, if you are using {name} Postgres Connector, please check'
@@ -13,8 +15,19 @@ NO_BEFORE = (
 )
 
 
+class Envelopes(Protocol):
+    """Messages with images; ``name``: of what writes them."""
+
+    @property
+    def name(self) -> str: ...
+
+    def reject(self, bad: Mask, reason: str) -> Mask:
+        """As of ``Messages``."""
+        ...
+
+
 def image_changes(
-    messages: Messages, before: pa.Array, after: pa.Array, insert: Mask, update: Mask, delete: Mask
+    messages: Envelopes, before: pa.Array, after: pa.Array, insert: Mask, update: Mask, delete: Mask
 ) -> list[Changes]:
     """+I of ``after``; -U of ``before`` and +U of ``after``; -D of ``before``. A message that lacks the
     image it needs is rejected."""

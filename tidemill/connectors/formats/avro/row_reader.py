@@ -1,0 +1,174 @@
+"""Avro's binary values as rows.
+
+A value is read by the schema that it was written with, then cast to the table's types as values of Parquet
+files are: columns are found by name, a column that the writer did not have is NULL. Cost: about a microsecond
+per message of a flat record (``flat``), else a call of fastavro's compiled reader, some microseconds.
+"""
+
+from __future__ import annotations
+
+import io
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import pyarrow as pa
+from fastavro import parse_schema, schemaless_reader
+
+from tidemill.connectors.formats.api import RecordError
+from tidemill.connectors.formats.avro.flat import flat_columns
+from tidemill.connectors.formats.avro.schema import (
+    Schema,
+    UnreadableSchema,
+    bare,
+    branch,
+    expanded,
+    file_type_of,
+)
+from tidemill.connectors.formats.columnar.tables import check_names, from_file_table
+from tidemill.types.logical import Field
+
+_DAMAGE = (EOFError, ValueError, IndexError, KeyError, TypeError, OverflowError, MemoryError, StopIteration)
+"""What fastavro raises of bytes that were not written with the schema."""
+
+
+@dataclass(frozen=True, slots=True)
+class RowReader:
+    """Reads rows that were written with one schema; ``wanted``: of which columns, ``declared``: the names of
+    all that the table has."""
+
+    wanted: tuple[Field, ...]
+    schema: Schema
+    full: Schema
+    written: Schema
+    read: Schema | None
+
+    @staticmethod
+    def of(text: str, wanted: tuple[Field, ...], declared: tuple[str, ...]) -> RowReader:
+        """RecordError without a line where the schema ``text`` does not fit."""
+        try:
+            found = expanded(text)
+        except UnreadableSchema as e:
+            raise RecordError(f"The writer's schema does not fit: {e}.", line=-1, record=text) from None
+        schema = branch(found)
+        check_names(wanted, declared, [f["name"] for f in schema["fields"]])
+        names = {f.name for f in wanted}
+        chosen = {**schema, "fields": [f for f in schema["fields"] if f["name"] in names]}
+        for field in wanted:
+            if not field.type.nullable and all(f["name"] != field.name for f in chosen["fields"]):
+                raise RecordError(
+                    f"The writer's schema has no field '{field.name}', which is NOT NULL.",
+                    line=-1,
+                    field=field.name,
+                    record=text,
+                )
+        written = parse_schema(bare(found))
+        all_of_it = len(chosen["fields"]) == len(schema["fields"])
+        return RowReader(wanted, chosen, found, written, None if all_of_it else parse_schema(bare(chosen)))
+
+    def one(self, stream: io.BytesIO) -> Any:
+        """The next record. RecordError without a line where the bytes do not fit."""
+        try:
+            record = schemaless_reader(stream, self.written, self.read)
+            if record is None:
+                raise ValueError("it is null")
+            return record
+        except _DAMAGE as e:
+            expected = ", ".join(f["name"] for f in self.schema["fields"])
+            raise RecordError(
+                f"Failed to deserialize Avro record: it was not written with the schema of the fields"
+                f" ({expected}): {e or type(e).__name__}.",
+                line=-1,
+            ) from None
+
+    def table(self, records: Sequence[Any]) -> pa.Table:
+        """``records`` as the wanted columns. RecordError names the column that does not fit."""
+        if not self.wanted:
+            return no_columns(len(records))
+        columns = {f["name"]: _column(f, records) for f in self.schema["fields"]}
+        return self._checked(pa.table(columns) if columns else no_columns(len(records)))
+
+    def _checked(self, stored: pa.Table) -> pa.Table:
+        table = from_file_table(stored, self.wanted)
+        for field, column in zip(self.wanted, table.columns, strict=True):
+            if column.null_count and not field.type.nullable:
+                raise RecordError(
+                    f"Column '{field.name}' is NOT NULL, a record has null.", line=-1, field=field.name
+                )
+        return table
+
+    def numbered(self, messages: Sequence[tuple[int, bytes]]) -> pa.Table:
+        """A row of each message. RecordError has the number of the first message that does not fit."""
+        flat = self._flat([message for _, message in messages])
+        if flat is not None:
+            return flat
+        records = []
+        for number, message in messages:
+            try:
+                records.append(self.one(io.BytesIO(message)))
+            except RecordError as e:
+                raise RecordError(e.reason, line=number, record=message.hex(" ")) from None
+        try:
+            return self.table(records)
+        except RecordError as e:
+            number = messages[self._first(records)][0]
+            raise RecordError(e.reason, line=number, field=e.field, hint=e.hint) from None
+
+    def _flat(self, messages: Sequence[bytes]) -> pa.Table | None:
+        """All at once; None where that is not possible, or some message does not fit."""
+        if not messages or not self.wanted or isinstance(self.full, list):
+            return None
+        columns = flat_columns(self.full, {f["name"] for f in self.schema["fields"]}, messages)
+        if not columns:
+            return None
+        try:
+            return self._checked(pa.table(columns))
+        except RecordError:
+            return None
+
+    def _first(self, records: Sequence[Any]) -> int:
+        for number, record in enumerate(records):
+            try:
+                self.table([record])
+            except RecordError:
+                return number
+        return 0
+
+
+def no_columns(rows: int) -> pa.Table:
+    return pa.table({"$": pa.nulls(rows)}).select([])
+
+
+def _column(field: Schema, records: Sequence[Any]) -> pa.Array:
+    name = field["name"]
+    try:
+        kind = file_type_of(field["type"])
+        return pa.array(_entries(field["type"], [r[name] for r in records]), kind)
+    except (UnreadableSchema, pa.ArrowException, ValueError, OverflowError) as e:
+        raise RecordError(f"Field '{name}' cannot be read: {e}", line=-1, field=name) from None
+
+
+def _entries(schema: Schema, values: list[Any]) -> list[Any]:
+    """``values`` with the dicts of maps as lists of entries, at any depth."""
+    found = branch(schema)
+    if not isinstance(found, dict) or not _has_maps(found):
+        return values
+    if found["type"] == "array":
+        return [None if v is None else _entries(found["items"], v) for v in values]
+    if found["type"] == "map":
+        kind = found["values"]
+        return [
+            None if v is None else list(zip(v, _entries(kind, list(v.values())), strict=True)) for v in values
+        ]
+    parts = {f["name"]: f["type"] for f in found["fields"]}
+    return [
+        None if v is None else {n: _entries(kind, [v[n]])[0] for n, kind in parts.items()} for v in values
+    ]
+
+
+def _has_maps(schema: Schema) -> bool:
+    found = branch(schema)
+    if not isinstance(found, dict):
+        return False
+    parts = [found.get("items"), *(f["type"] for f in found.get("fields", ()))]
+    return found["type"] == "map" or any(_has_maps(part) for part in parts if part is not None)
