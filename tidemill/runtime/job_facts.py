@@ -49,15 +49,14 @@ def function_code(roots: Sequence[p.PhysicalNode]) -> dict[str, str]:
 
 
 def _places(scan: p.TableSourceScan) -> dict[str, str]:
-    """Where a positional format finds the columns that are read."""
+    """Where a positional format finds each column that is read; other scans of the table may read others."""
     options = dict(scan.options)
     named = [options[key] for key in _FORMAT_KEYS if options.get(key) in identifiers()]
     if not any(find_format(name).is_positional for name in named):
         return {}
     names = [c.name for c in scan.table.physical_columns if c.name not in scan.table.partitioned_by]
-    read = sorted(names.index(c) for c in scan.columns if c in names)
-    shown = ", ".join(f"{names[place]} is column {place + 1}" for place in read)
-    return {f"columns of {scan.table.path.name}": shown}
+    read = [c for c in scan.columns if c in names]
+    return {f"the place of column {c} of table {scan.table.path}": str(names.index(c) + 1) for c in read}
 
 
 def _reads_zone(part: object) -> bool:
