@@ -75,7 +75,7 @@ def marks_of(rows: list[Row], delay: int) -> list[int]:
 
 @pytest.mark.parametrize("trigger", EMISSIONS)
 @pytest.mark.parametrize(("calls", "gap"), [s for s in SHAPES if s[1] != 10])
-@settings(max_examples=12, deadline=None, derandomize=True)
+@settings(max_examples=6, deadline=None, derandomize=True)
 @given(
     came=arrivals(),
     cuts=st.lists(st.integers(0, 30), max_size=5),
