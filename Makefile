@@ -8,7 +8,7 @@ WORKERS ?= 2
 CLIENTS ?= ../shared/clients
 SEED ?= $(shell date +%y%m%d000)
 
-.PHONY: help setup demo test test-fast test-all test-oldest smoke nightly check clients hadoop bench docs site picture
+.PHONY: help setup demo test test-fast test-all smoke nightly check clients hadoop bench docs site picture
 
 help:  ## this list
 	@sed -n 's/^\([a-z-]*\):.*## */\1\t/p' Makefile | expand -t 10
@@ -19,19 +19,14 @@ setup:  ## Java, .venv and the dependencies (done by all other targets)
 demo: setup  ## two minutes: a live changelog, its final table, a kill and a resumption, a gateway
 	@$(PYTHON) -m tidemill.client.demo
 
-test: setup  ## every behaviour once, under 12 minutes (TEST=tests/session: all tests of a part; SHARE=1/3 adds a third of the rest)
+test: setup  ## every behaviour once (TEST=tests/session: all tests of a part; SHARE=1/3 adds a third of the rest)
 	@$(PYTHON) -m pytest -n $(WORKERS) --dist worksteal --tier $(if $(filter tests,$(TEST)),default,all) $(if $(SHARE),--share $(SHARE)) $(TEST)
 
-test-fast: setup  ## the tests without Spark, under 3 minutes
+test-fast: setup  ## the tests without Spark
 	@$(PYTHON) -m pytest -n $(WORKERS) --dist worksteal --tier fast $(TEST)
 
-test-all: setup  ## every test, under 60 minutes: also processes, clusters, browser, random queries
+test-all: setup  ## every test: also processes, clusters, browser, random queries
 	@$(PYTHON) -m pytest -n $(WORKERS) --dist worksteal $(TEST)
-	@$(MAKE) --no-print-directory test-oldest
-
-test-oldest: setup  ## the recorded answers on the oldest supported Spark
-	@sh scripts/install_oldest_spark.sh
-	@PYTHONPATH=.oldest-spark $(PYTHON) -m pytest -n $(WORKERS) --dist worksteal tests/goldens/oracle_goldens.py -k straight
 
 smoke: setup  ## the wheel in a clean environment runs the README's script
 	@sh scripts/smoke_wheel.sh

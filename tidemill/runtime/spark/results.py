@@ -16,7 +16,6 @@ import tempfile
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass, field
-from inspect import signature
 from typing import IO, Any
 
 import pyarrow as pa
@@ -32,8 +31,6 @@ _READ_INT: Callable[[IO[bytes]], int] = read_int
 MEMORY = 64 << 20
 """Bytes of a result that are kept in memory."""
 _ROOM = "Make room there, set TMPDIR to another folder, or write the result into a table with INSERT."
-_ZONE = {"timezone": "UTC"} if "timezone" in signature(to_arrow_schema).parameters else {}
-"""Spark before 4.2 takes UTC without being told."""
 _LOCAL = "LocalTableScan"
 _CONVERTERS = "org.apache.spark.sql.execution.arrow.ArrowConverters$"
 _ROWS, _BYTES = 1 << 20, 1 << 30
@@ -141,7 +138,10 @@ def _on_disk() -> Iterator[None]:
 def arrow_schema(frame: DataFrame) -> pa.Schema:
     """Instants have the zone UTC."""
     return to_arrow_schema(
-        frame.schema, error_on_duplicated_field_names_in_struct=True, prefers_large_types=False, **_ZONE
+        frame.schema,
+        error_on_duplicated_field_names_in_struct=True,
+        timezone="UTC",
+        prefers_large_types=False,
     )
 
 
