@@ -20,9 +20,11 @@ KEYS = pytest.mark.parametrize("key", VALUES, ids=str)
 SHUFFLES = 6
 
 
-def carrier(value: Any) -> Any:
+def carrier(value: Any, kind: t.LogicalType) -> Any:
     """ROWs as Arrow takes them."""
-    return {"f": value[0], "s": value[1]} if isinstance(value, tuple) else value
+    if not (isinstance(value, tuple) and isinstance(kind, t.RowType)):
+        return value
+    return {f.name: v for f, v in zip(kind.fields, value, strict=True)}
 
 
 def shuffled(values: list[Any]) -> list[list[Any]]:
@@ -32,7 +34,7 @@ def shuffled(values: list[Any]) -> list[list[Any]]:
 
 def maps_of(key: t.LogicalType) -> tuple[t.MapType, pa.Array]:
     """One map in several orders, then an empty one, NULL, and one entry."""
-    entries = [{"key": carrier(k), "value": n} for n, k in enumerate(VALUES[key])]
+    entries = [{"key": carrier(k, key), "value": n} for n, k in enumerate(VALUES[key])]
     kind = t.MapType(key=key, value=t.INT)
     return kind, pa.array([*shuffled(entries), [], None, entries[:1]], arrow_type(kind))
 
