@@ -7,7 +7,7 @@ Each exec node becomes a frame once per epoch. Keyed operators are a columnar ex
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, field, replace
 from functools import singledispatchmethod
 
@@ -43,6 +43,7 @@ from tidemill.runtime.spark.lookup_stage import LookupStage
 from tidemill.runtime.spark.reading import CountedReading
 from tidemill.runtime.spark.spread import READER_COLUMN, ROWS, SPREAD_SCHEMA, RowsOfBlocks, SpreadWriter
 from tidemill.runtime.spark.ticks import ticks
+from tidemill.runtime.spark.unions import aligned, united
 from tidemill.runtime.spark.user_columns import selected
 from tidemill.runtime.spark.watermark_stage import Handover, WatermarkStage
 from tidemill.runtime.stages import Leaf, Stage, Stages, Task
@@ -161,7 +162,7 @@ class EpochFrames:
     def _(self, node: g.Merge) -> DataFrame:
         return united(
             [
-                self._branch(place, node).frame(branch).selectExpr(*_aligned(branch, node))
+                self._branch(place, node).frame(branch).selectExpr(*aligned(branch, node))
                 for place, branch in enumerate(node.branches)
             ]
         )
@@ -499,29 +500,3 @@ def _plainly_named(frame: DataFrame) -> DataFrame:
 
 def _named(expressions: tuple[str, ...], names: tuple[str, ...]) -> list[str]:
     return [f"{e} AS {quote(n)}" for e, n in zip(expressions, names, strict=True)]
-
-
-def _aligned(branch: g.ExecNode, union: g.Merge) -> list[str]:
-    """The branch's columns under the union's names, hidden ones filled in where it has none."""
-    columns = [f"{quote(b)} AS {quote(u)}" for b, u in zip(branch.columns, union.columns, strict=True)]
-    if union.has_kind:
-        columns.append(
-            quote(KIND_COLUMN) if branch.has_kind else f"CAST(0 AS TINYINT) AS {quote(KIND_COLUMN)}"
-        )
-    if union.sequenced:
-        columns.append(quote(SEQUENCE_COLUMN))
-    if union.timed:
-        columns.append(quote(WATERMARK_COLUMN))
-    return columns
-
-
-def united(frames: Sequence[DataFrame]) -> DataFrame:
-    """The rows of ``frames``, by position and in their order.
-
-    Spark looks at a union's whole list of inputs with each that is added: halves are put together, so that a
-    thousand inputs cost a thousand times their logarithm, not their square.
-    """
-    if len(frames) == 1:
-        return frames[0]
-    middle = len(frames) // 2
-    return united(frames[:middle]).unionAll(united(frames[middle:]))
