@@ -37,3 +37,4 @@ _SHORT = {RowKind.INSERT: "+I", RowKind.UPDATE_BEFORE: "-U", RowKind.UPDATE_AFTE
 INSERT_ONLY = frozenset({RowKind.INSERT})
 UPSERT = frozenset({RowKind.INSERT, RowKind.UPDATE_AFTER, RowKind.DELETE})
 ALL_KINDS = frozenset(RowKind)
+RETRACTIONS = frozenset({RowKind.UPDATE_BEFORE, RowKind.DELETE})

@@ -29,6 +29,7 @@ from tidemill.changelog.watermarks import NONE
 from tidemill.operators.late_rows import LateRows
 
 if TYPE_CHECKING:
+    from tidemill.state.layout import Layout
     from tidemill.state.store import StateStore
 
 HASH_COLUMN = "$hash"
@@ -72,6 +73,16 @@ class OperatorSpec(Protocol):
     def output_schema(self) -> pa.Schema: ...
 
     def step(self, inputs: tuple[pa.Table, ...], state: StateStore, epoch: EpochContext) -> pa.Table: ...
+
+
+@runtime_checkable
+class Evolving(Protocol):
+    """An operator whose state a changed query can take over: calls may come and go, each with its columns."""
+
+    @property
+    def evolving(self) -> tuple[Layout, ...]:
+        """The tables whose columns the calls decide; none where the fingerprint tells all."""
+        ...
 
 
 @runtime_checkable

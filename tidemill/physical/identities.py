@@ -19,13 +19,15 @@ from typing import ClassVar
 
 from tidemill.catalog.table import CatalogTable
 from tidemill.physical import nodes as p
-from tidemill.physical.digests import Digests, Node, canonical, joined, table_digest, telling
+from tidemill.physical.digests import Digests, Node, canonical, hashed, joined, table_digest, telling
 from tidemill.plan.expressions import AggregateCall, Call, Expr, Literal, OverCall
 from tidemill.types.logical import Field, LogicalType
 
-RULES = 4
+RULES = 5
 _BY_DIGESTS = 3
-"""The rules of the format before: an identity was the digest itself."""
+"""The rules of format 3: an identity was the digest itself."""
+_BY_IDENTITY = 4
+"""The rules of the first jobs of format 4: an operator was called by its identity."""
 _PACE = ("source.monitor-interval", "scan.fetch-size", "scan.watermark.idle-timeout")
 _SINK = frozenset({"table", "options", "consumed", "static_partition", "target_columns", "overwrite"})
 
@@ -34,10 +36,16 @@ class Identities(Digests):
     """Identities of the nodes of one job's plans, each computed once."""
 
     named: ClassVar[bool] = False
+    by_lineage: ClassVar[bool] = True
+    """Whether operators and columns of state are called by their lineages (``physical.lineage``)."""
 
     def table(self, table: CatalogTable, options: Mapping[str, str]) -> str:
         """Of what a table is read from."""
         return table_digest(table, _without_pace(table, options))
+
+    def of_itself(self, node: Node) -> str:
+        """Of ``node`` alone, whatever its inputs are."""
+        return hashed(_Alone()._text(node))
 
     def _text(self, node: Node) -> str:
         if isinstance(node, p.GroupAggregate | p.GlobalGroupAggregate) and node.core is not None:
@@ -51,7 +59,7 @@ class Identities(Digests):
         if isinstance(node, p.DataFrameScan | p.Values):
             return super()._text(node)
         if isinstance(node, p.WatermarkAssigner):
-            node = replace(node, watermark=_without_delay(node.watermark))
+            node = replace(node, watermark=without_delay(node.watermark))
         parts = [
             f"{f.name}={self._said(getattr(node, f.name))}"
             for f in telling(node)
@@ -86,9 +94,22 @@ class Identities(Digests):
         return joined(type(value).__name__, parts)
 
 
+class _Alone(Identities):
+    """Inputs are all alike."""
+
+    def of(self, node: Node) -> str:
+        return "input"
+
+
+class _OlderIdentities(Identities):
+    by_lineage: ClassVar[bool] = False
+
+
 def identities(rules: int) -> Digests:
     """Those that a checkpoint of these rules was made by."""
-    return Digests() if rules == _BY_DIGESTS else Identities()
+    if rules == _BY_DIGESTS:
+        return Digests()
+    return _OlderIdentities() if rules == _BY_IDENTITY else Identities()
 
 
 def _unnamed(columns: tuple[Field, ...]) -> tuple[Field, ...]:
@@ -102,7 +123,7 @@ def _without_pace(table: CatalogTable, options: Mapping[str, str]) -> dict[str, 
     return {k: "" if k in _PACE and own.get(k) == v else v for k, v in options.items()}
 
 
-def _without_delay(watermark: Expr) -> Expr:
+def without_delay(watermark: Expr) -> Expr:
     """``ts`` of ``ts - INTERVAL '5' SECOND``."""
     if isinstance(watermark, Call) and watermark.function == "-" and len(watermark.args) == 2:
         base, delay = watermark.args

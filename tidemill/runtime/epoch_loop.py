@@ -210,6 +210,8 @@ class StreamingJob:
     def _recover(self) -> None:
         last = self.checkpoint.closed(self.checkpoint.last_commit())
         if last is not None:
+            # State that an earlier query of the job had and this one lacks is not handed on.
+            last = last.of({n.operator for n in self._nodes() if isinstance(n, g.Keyed)})
             self._commit = replace(last, timers=timers.spread(last.timers, self._partitions))
             self.on_event(JobResumed(job_id=self.settings.job_id, epoch=last.epoch))
             if not self.checkpoint.is_published(last):

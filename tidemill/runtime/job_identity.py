@@ -24,17 +24,39 @@ def job_identity(
 
 
 def _identity(roots: Sequence[p.PhysicalNode], context: CompileContext, name: str, rules: int) -> JobIdentity:
-    ids = context.ids
+    ids, names = context.state.ids, context.state
+    nodes: dict[str, str] = {}
+    for node in _bottom_up(roots):
+        if not isinstance(node, PASSING):
+            nodes.setdefault(names.rows(node), describe(node))
     return JobIdentity(
         job_id=uuid.uuid4().hex,
         fingerprint=job_digest([ids.of(root) for root in roots]),
-        nodes={ids.of(node): describe(node) for node in _bottom_up(roots) if not isinstance(node, PASSING)},
+        nodes=nodes,
         operators={key: spec.fingerprint for key, spec in context.operators.items()},
         name=name,
         rules=rules,
         facts=job_facts(roots, context.zone),
         code=function_code(roots),
+        schema=dict(context.schemas),
+        direct=[list(pair) for pair in _direct(roots, context)],
     )
+
+
+def _direct(roots: Sequence[p.PhysicalNode], context: CompileContext) -> Iterator[tuple[str, str]]:
+    """Sinks that get rows without an operator between, and the lineage of these rows."""
+    stateful = set(context.sub_plans.values())
+    for root in roots:
+        waiting: list[p.PhysicalNode] = [root]
+        while waiting:
+            node = waiting.pop()
+            if context.digests.of(node) in stateful:
+                continue
+            if not node.inputs:
+                name = str(root.table.path) if isinstance(root, p.Sink) else "the result"
+                yield name, context.state.rows(root.inputs[0] if isinstance(root, p.Sink) else root)
+                break
+            waiting += node.inputs
 
 
 def _bottom_up(roots: Sequence[p.PhysicalNode]) -> Iterator[p.PhysicalNode]:

@@ -44,13 +44,14 @@ from tidemill.functions.render import render_sql
 from tidemill.physical import nodes as p
 from tidemill.physical.identities import RULES, identities
 from tidemill.runtime import graph as g
-from tidemill.runtime.checkpoint.directory import CheckpointDirectory
+from tidemill.runtime.checkpoint.directory import CheckpointDirectory, EpochCommit
 from tidemill.runtime.checkpoint.identity import JobIdentity, changed_functions
 from tidemill.runtime.checkpoint.origin import Origin
 from tidemill.runtime.checkpoint.savepoint import Savepoint
-from tidemill.runtime.compile.context import CompileContext, unused
+from tidemill.runtime.compile.context import CompileContext
 from tidemill.runtime.compile.shared import compiled
 from tidemill.runtime.compile.sink import compile_result, compile_sink
+from tidemill.runtime.compile.state_names import StateNames, unused
 from tidemill.runtime.epoch_loop import JobSettings, StreamingJob
 from tidemill.runtime.job_identity import job_identity
 from tidemill.runtime.job_plan import PlanNode, job_plan
@@ -110,7 +111,7 @@ class JobRequest:
 def start_query(root: p.PhysicalNode, collector: Collector, request: JobRequest) -> RunningJob:
     """Runs ``root``. The rows of every committed epoch go to ``collector``."""
     with _Preparation(request) as preparation:
-        context = _context(request, [root], preparation.rules)
+        context = _context(request, [root], preparation.names)
         node = compiled(context, lambda: compile_result(root, context, request.config))
         shown = g.Select(
             columns=node.columns,
@@ -128,7 +129,7 @@ def start_query(root: p.PhysicalNode, collector: Collector, request: JobRequest)
 def start_inserts(sinks: Sequence[p.Sink], request: JobRequest) -> RunningJob:
     """Runs all ``sinks`` as one job. Their epochs commit together."""
     with _Preparation(request) as preparation:
-        context = _context(request, sinks, preparation.rules)
+        context = _context(request, sinks, preparation.names)
         nodes = compiled(context, lambda: _compiled_outputs(sinks, context, request.config))
         identity = preparation.open(sinks, context)
         outputs: dict[str, Output] = {}
@@ -181,11 +182,11 @@ def compile_context(
     parallelism: int,
     shared: SharedFiles = ONE_MACHINE,
     fence: Fence = OPEN,
-    rules: int = RULES,
+    names: StateNames | None = None,
 ) -> CompileContext:
-    """The context in which the plans of one job are compiled. ``rules``: those of the job's ids."""
+    """The context in which the plans of one job are compiled. ``names``: what state is called."""
     context = CompileContext(
-        ids=identities(rules),
+        state=names or StateNames(),
         make_source=partial(make_source, shared=shared, fence=fence),
         frames=frames,
         zone=zone,
@@ -227,7 +228,7 @@ def _compiled_outputs(
     return outputs
 
 
-def _context(request: JobRequest, roots: Sequence[p.PhysicalNode], rules: int) -> CompileContext:
+def _context(request: JobRequest, roots: Sequence[p.PhysicalNode], names: StateNames) -> CompileContext:
     return compile_context(
         roots,
         request.config,
@@ -236,7 +237,7 @@ def _context(request: JobRequest, roots: Sequence[p.PhysicalNode], rules: int) -
         parallelism=parallelism(request),
         shared=request.shared,
         fence=request.fence,
-        rules=rules,
+        names=names,
     )
 
 
@@ -255,6 +256,12 @@ def _shown(root: p.PhysicalNode, node: g.ExecNode, request: JobRequest) -> tuple
     return tuple(
         render_sql(quote(c), f.type, request.zone) for c, f in zip(node.columns, root.fields, strict=True)
     )
+
+
+def state_names(stored: JobIdentity, commit: EpochCommit | None) -> StateNames:
+    """What state is called that the job ``stored`` left after ``commit``."""
+    epoch = commit.epoch + 1 if commit is not None else 1
+    return StateNames(ids=identities(stored.rules), stored=stored.schema, epoch=epoch)
 
 
 class _Preparation:
@@ -291,21 +298,31 @@ class _Preparation:
             return None
         savepoint = Savepoint.open(self._storage(place))
         claims = config.read(CLAIM_MODE).upper() == "CLAIM"
-        return Origin(savepoint=savepoint, claims=claims, part=config.read(IGNORE_UNCLAIMED))
+        return Origin(savepoint=savepoint, claims=claims, drops=config.read(IGNORE_UNCLAIMED))
 
     @property
-    def rules(self) -> int:
-        """By which the ids of what is stored were made."""
-        stored = self._stored if self._origin is None else self._origin.savepoint.identity
-        return RULES if stored is None else stored.rules
+    def _left(self) -> JobIdentity | None:
+        """Whose state the job begins with; None where there is none."""
+        return self._stored if self._origin is None else self._origin.savepoint.identity
+
+    @cached_property
+    def names(self) -> StateNames:
+        """What state is called, by what is stored."""
+        if self._origin is not None:
+            return state_names(self._origin.savepoint.identity, self._origin.savepoint.commit)
+        if self._stored is not None:
+            return state_names(self._stored, self._checkpoint.last_commit())
+        return StateNames()
 
     def open(self, roots: Sequence[p.PhysicalNode], context: CompileContext) -> JobIdentity:
         """Takes the checkpoint directory. If the directory has an identity, the job gets this identity."""
-        wanted = job_identity(roots, context, self._request.name, self.rules)
+        rules = RULES if self._left is None else self._left.rules
+        wanted = job_identity(roots, context, self._request.name, rules)
         if self._origin is not None:
-            stored, made = self._origin.savepoint.identity, self._origin.start(self._checkpoint, wanted)
+            made = self._origin.start(self._checkpoint, wanted)
         else:
-            stored = made = self._checkpoint.open(wanted)
+            made = self._checkpoint.open(wanted, drops=self._request.config.read(IGNORE_UNCLAIMED))
+        stored = self._left or made
         self._identity, self._context = made, context
         changed = changed_functions(stored, wanted)
         if changed:

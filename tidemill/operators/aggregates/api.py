@@ -30,7 +30,9 @@ State = Mapping[str, Cells]
 class AggregateSpec:
     """One call: ``function`` is Flink's upper-case name, ``args`` and ``filter`` are input columns,
     ``name`` the output column of type ``result``; ``options`` as in ``plan.AggregateCall``. ``user`` is a
-    user's function."""
+    user's function. ``since``: the first epoch whose rows it sees, where the query got it later (0: it was
+    there from the start; None: state is called by older rules). It shares no state with calls of another
+    ``since``."""
 
     function: str
     args: tuple[str, ...]
@@ -41,16 +43,23 @@ class AggregateSpec:
     filter: str | None = None
     options: tuple[tuple[str, str], ...] = ()
     user: BoundAggregate | None = None
+    since: int | None = None
 
     @property
     def weight_key(self) -> WeightKey:
-        return self.filter, self.args if self.distinct else ()
+        return self.filter, self.values_key if self.distinct else ()
+
+    @property
+    def values_key(self) -> tuple[str, ...]:
+        """What tells apart whose distinct values are kept: the arguments, and since when."""
+        return (*self.args, f"since {self.since}") if self.since else self.args
 
     def canonical(self, function: str) -> str:
         """A stable name for ``function`` over this call's arguments, DISTINCT and FILTER."""
         inner = ", ".join(self.args) if self.args else "*"
         text = f"{function}({'DISTINCT ' if self.distinct else ''}{inner})"
-        return text if self.filter is None else f"{text} FILTER {self.filter}"
+        text = text if self.filter is None else f"{text} FILTER {self.filter}"
+        return f"{text} SINCE {self.since}" if self.since else text
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -25,9 +25,11 @@ from tidemill.state.store import StateStore
 
 @dataclass(frozen=True, slots=True)
 class DistinctView:
-    """``filters``: the FILTER columns of the calls (None: no filter), one count column each."""
+    """``filters``: the FILTER columns of the calls (None: no filter), one count column each. ``key``: the
+    ``values_key`` of the calls."""
 
     args: tuple[str, ...]
+    key: tuple[str, ...]
     filters: tuple[str | None, ...]
     retracts: bool
     nulls: bool
@@ -39,7 +41,7 @@ class DistinctView:
         table = store.table(self.layout)
         if len(pairs.codes) == 0:
             for name in self.filters:
-                rows.set_row_weights((name, self.args), np.zeros(len(rows.groups.order), np.int64))
+                rows.set_row_weights((name, self.key), np.zeros(len(rows.groups.order), np.int64))
             return
         found = table.lookup(pairs.codes, pairs.identity)
         names = [field.name for field in self.layout.identity]
@@ -49,7 +51,7 @@ class DistinctView:
         for name, column in zip(self.filters, self._columns, strict=True):
             before = _count(found, column)
             after, weights = self._transitions(rows, pairs, name, before)
-            rows.set_row_weights((name, self.args), weights)
+            rows.set_row_weights((name, self.key), weights)
             changed |= after != before
             alive |= after > 0
             if column is not None:
@@ -114,28 +116,29 @@ def _count(found: Answers, column: str | None) -> Ints:
 def distinct_views(calls: Sequence[AggregateSpec], source: Source) -> tuple[DistinctView, ...]:
     """One view per argument list of the DISTINCT calls (MIN and MAX need none)."""
     filters: dict[tuple[str, ...], dict[str | None, None]] = {}
-    by_args: dict[tuple[str, ...], AggregateSpec] = {}
+    by_key: dict[tuple[str, ...], AggregateSpec] = {}
     nulls: set[tuple[str, ...]] = set()
     for call in calls:
         if call.distinct and not ignores_distinct(call):
-            filters.setdefault(call.args, {})[call.filter] = None
-            by_args.setdefault(call.args, call)
+            filters.setdefault(call.values_key, {})[call.filter] = None
+            by_key.setdefault(call.values_key, call)
             if counts_null(call):
-                nulls.add(call.args)
-    return tuple(_view(by_args[args], tuple(names), source, args in nulls) for args, names in filters.items())
+                nulls.add(call.values_key)
+    return tuple(_view(by_key[key], tuple(names), source, key in nulls) for key, names in filters.items())
 
 
 def _view(call: AggregateSpec, filters: tuple[str | None, ...], source: Source, nulls: bool) -> DistinctView:
     presence = filters == (None,) and not source.retracts
     values = tuple(pa.field(f"$value{i}", kind) for i, kind in enumerate(call.arg_types))
+    since = f" SINCE {call.since}" if call.since else ""
     layout = Layout(
-        name=f"DISTINCT({', '.join(call.args)})",
+        name=f"DISTINCT({', '.join(call.args)}){since}",
         keys=source.keys,
         values=values,
         columns=() if presence else tuple(pa.field(_column(name), pa.int64()) for name in filters),
         ttl=source.ttl,
     )
-    return DistinctView(call.args, filters, source.retracts, nulls, layout)
+    return DistinctView(call.args, call.values_key, filters, source.retracts, nulls, layout)
 
 
 def _column(filter_: str | None) -> str:

@@ -7,7 +7,7 @@ again, any other change only compares.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 import pyarrow as pa
@@ -178,14 +178,7 @@ def _column(state: State, name: str, kind: pa.DataType, result: pa.DataType) -> 
 
 
 def _plain(spec: AggregateSpec) -> AggregateSpec:
-    return AggregateSpec(
-        function=spec.function,
-        args=spec.args,
-        arg_types=spec.arg_types,
-        result=spec.result,
-        name=spec.name,
-        filter=spec.filter,
-    )
+    return replace(spec, distinct=False, options=(), user=None)
 
 
 def minimum(spec: AggregateSpec, source: Source) -> Aggregate:

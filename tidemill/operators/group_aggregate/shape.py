@@ -16,7 +16,7 @@ from tidemill.changelog.rowkind import SEQUENCE_COLUMN
 from tidemill.changelog.watermarks import WATERMARK_COLUMN
 from tidemill.operators.aggregates.api import Aggregate, AggregateSpec, Source
 from tidemill.operators.aggregates.distinct import DistinctView, distinct_views
-from tidemill.operators.aggregates.records import ROWS, AnyAccumulator
+from tidemill.operators.aggregates.records import ROWS, AnyAccumulator, is_stateful
 from tidemill.operators.aggregates.registry import build, is_ordered
 from tidemill.operators.rows.grouped import GroupedRows
 from tidemill.operators.rows.schemas import output_schema
@@ -95,6 +95,12 @@ class GroupShape:
     def layout(self) -> Layout:
         columns = tuple(f for a in self.accumulators.values() for f in a.fields)
         return Layout(name=RECORDS, keys=self.key_fields, columns=columns, ttl=self.state_ttl)
+
+    @property
+    def evolving(self) -> tuple[Layout, ...]:
+        """See ``operators.api.Evolving``."""
+        own = (a.layout for a in self.accumulators.values() if is_stateful(a))
+        return (self.layout, *(view.layout for view in self.views), *own)
 
     @property
     def output_names(self) -> tuple[str, ...]:

@@ -47,6 +47,7 @@ from tidemill.operators.window.store.partial_aggregates import (
 from tidemill.operators.window.store.slice_sets import SliceSets
 from tidemill.operators.window.store.sliced import Kept, Slices
 from tidemill.operators.window.store.views import last_places, shown_at
+from tidemill.state.layout import Layout
 from tidemill.state.store import StateStore
 
 
@@ -117,6 +118,16 @@ class WindowAggregateSpec(WindowShape):
         if self.trigger.repeats:
             facts = f"emitting-window-aggregate {(kept, self.shown.layout.schema)} {self.windows.on_disk}"
         return hashlib.sha256(facts.encode()).hexdigest()[:16]
+
+    @property
+    def evolving(self) -> tuple[Layout, ...]:
+        """See ``operators.api.Evolving``."""
+        values = [s.layout for s in self.sets]
+        if self.firsts is not None:
+            fields = tuple(pa.field(*key) for key in self.keys)
+            values += [view.layout(fields) for view in self.firsts.views.values()]
+        shown = [self.shown.layout] * self.trigger.repeats
+        return (self.pieces.layout, *values, *shown)
 
     @cached_property
     def local(self) -> LocalSlices | None:

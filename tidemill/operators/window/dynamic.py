@@ -37,6 +37,7 @@ from tidemill.operators.window.store.partial_aggregates import END, PartialAggre
 from tidemill.operators.window.store.sessions import Open
 from tidemill.operators.window.store.sliced_sessions import Parts, SlicedState, SlicedTables, numbered
 from tidemill.operators.window.triggers.shown import START
+from tidemill.state.layout import Layout
 from tidemill.state.store import StateStore
 
 
@@ -66,6 +67,11 @@ class DynamicAggregateSpec(WindowShape):
     def needs_sequence(self) -> bool:
         """Which windows a row meets depends on the rows before it."""
         return True
+
+    @property
+    def evolving(self) -> tuple[Layout, ...]:
+        """See ``operators.api.Evolving``."""
+        return (self.tables.counted, *[self.shown.layout] * self.trigger.repeats)
 
     @property
     def fingerprint(self) -> str:

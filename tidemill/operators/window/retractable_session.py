@@ -53,6 +53,11 @@ class RetractableSessionSpec(SessionShape):
         return TimesTables(keys=fields, pieces=self.counted)
 
     @property
+    def evolving(self) -> tuple[Layout, ...]:
+        """See ``operators.api.Evolving``."""
+        return (self.tables.counted, *[self.shown.layout] * self.trigger.repeats)
+
+    @property
     def fingerprint(self) -> str:
         facts = f"netted-session-aggregate {self.tables.counted.schema} {self.gap}{self.counted_by}"
         return hashlib.sha256(facts.encode()).hexdigest()[:16]

@@ -132,6 +132,11 @@ class SharedValuesSpec(WindowAggregateSpec):
         return ValueBits(self.shared)
 
     @property
+    def evolving(self) -> tuple[Layout, ...]:
+        """The one call has its values in a form that no other shares."""
+        return ()
+
+    @property
     def fingerprint(self) -> str:
         facts = f"shared-values {self.values.layout.schema} {self.shared.known} {self.windows.on_disk}"
         return hashlib.sha256(facts.encode()).hexdigest()[:16]

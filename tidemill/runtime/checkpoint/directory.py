@@ -4,7 +4,8 @@ A folder of a local or mounted disk, or a place in an object store, by the same 
 
 Layout::
 
-    job.json                   identity: digests of the plan's nodes and what they are
+    job.json                   identity: digests of the plan's nodes, and what state is made of
+    job.<n>.json               that of the n-th query that has taken the state over; the last one counts
     origin.json                the savepoint that the directory is filled from (see ``origin``)
     lock, owners/<n>           held while a process runs the job (see ``ownership``)
     committed.json             there has been a first commit
@@ -23,7 +24,8 @@ job is refused: from the beginning it would show everything twice.
 from __future__ import annotations
 
 import contextlib
-from collections.abc import Callable
+import itertools
+from collections.abc import Callable, Container
 from dataclasses import asdict, dataclass, field, replace
 from functools import cached_property
 from pathlib import Path
@@ -32,7 +34,8 @@ from typing import Any, Self, TypeVar
 from tidemill.connectors.api import Offset
 from tidemill.errors import StateError
 from tidemill.files.storage import Storage, sync
-from tidemill.runtime.checkpoint.identity import JobIdentity, check_same
+from tidemill.runtime.checkpoint.evolution import evolution
+from tidemill.runtime.checkpoint.identity import JobIdentity
 from tidemill.runtime.checkpoint.ownership import Ownership
 from tidemill.runtime.checkpoint.records import Records, said
 from tidemill.runtime.hot_keys import Hot
@@ -85,6 +88,15 @@ class EpochCommit:
     active: dict[str, int] = field(default_factory=dict)
     idle: list[str] = field(default_factory=list)
     hot: Hot = field(default_factory=dict)
+
+    def of(self, operators: Container[str]) -> Self:
+        """Without what it says of other operators than these."""
+        return replace(
+            self,
+            manifests={key: parts for key, parts in self.manifests.items() if key in operators},
+            timers={key: times for key, times in self.timers.items() if key in operators},
+            hot={key: hashes for key, hashes in self.hot.items() if key in operators},
+        )
 
     @property
     def slices(self) -> Slices:
@@ -151,11 +163,19 @@ class CheckpointDirectory:
         self.write_commit(commit)
         self.begin_showing()
 
-    def open(self, identity: JobIdentity, fill: Callable[[Records], None] | None = None) -> JobIdentity:
-        """Takes the directory and checks or writes the identity; returns the stored one. ``fill`` puts what
-        the job begins with into a directory that has no job.
+    def open(
+        self,
+        identity: JobIdentity,
+        fill: Callable[[Records], None] | None = None,
+        *,
+        drops: bool = False,
+    ) -> JobIdentity:
+        """Takes the directory and checks or writes the identity; returns the one that it has from now on.
+        ``fill`` puts what the job begins with into a directory that has no job. ``drops``: state of
+        operators that the query lacks may go.
 
-        Raises StateError: the directory is not writable, is in use, or belongs to another query.
+        Raises StateError: the directory is not writable, is in use, or has state that the query cannot take
+        over.
         """
         try:
             self._make()
@@ -165,7 +185,7 @@ class CheckpointDirectory:
             if fill is not None and self.is_new:
                 fill(self._records)
                 self._put(_IDENTITY, asdict(identity))
-            return self._identified(identity)
+            return self._identified(identity, drops)
         except OSError as e:
             self.close()
             raise StateError(
@@ -242,7 +262,33 @@ class CheckpointDirectory:
 
     def stored_identity(self) -> JobIdentity | None:
         """Whose it is; None of a new one."""
-        return self._record(JobIdentity, _IDENTITY, _JOB)
+        found = None
+        for number in itertools.count():
+            fields = self._records.read(_identity(number), _JOB)
+            if fields is None:
+                return found
+            try:
+                found = JobIdentity.from_json(fields)
+            except (KeyError, TypeError) as e:
+                raise damaged(f"{_JOB} '{self.root.shown(_identity(number))}'", str(e)) from e
+        return None
+
+    def _evolve(self, stored: JobIdentity, wanted: JobIdentity) -> JobIdentity:
+        """From now on the state is that of ``wanted``: one record says so. What the query before has planned
+        and not committed is planned anew."""
+        last = self.last_commit()
+        if last is not None and any(last.tokens.values()) and not self.is_published(last):
+            raise StateError(
+                f"Another query cannot take over the state in '{self.root.shown('')}': whether its last "
+                f"epoch {last.epoch} has reached its sinks is not known",
+                hint="Start the query that made it once more, and stop it: then it is known.",
+            )
+        if self.is_locked:
+            self.remove_plan(last.epoch + 1 if last is not None else 1)
+        made = replace(wanted, job_id=stored.job_id, former=stored.former)
+        number = next(n for n in itertools.count(1) if not self._records.exists(_identity(n)))
+        self._put(_identity(number), asdict(made))
+        return made
 
     def is_published(self, commit: EpochCommit) -> bool:
         """Whether it is known that the sinks have published the last commit; a crash may leave that open.
@@ -303,7 +349,7 @@ class CheckpointDirectory:
         if new:
             sync(str(path.parent))
 
-    def _identified(self, wanted: JobIdentity) -> JobIdentity:
+    def _identified(self, wanted: JobIdentity, drops: bool) -> JobIdentity:
         stored = self.stored_identity()
         if stored is None:
             if self._records.exists(ORIGIN):
@@ -316,8 +362,9 @@ class CheckpointDirectory:
                 )
             self._put(_IDENTITY, asdict(wanted))
             return wanted
-        check_same(stored, wanted, f"the checkpoint in '{self.root.shown('')}'")
-        return stored
+        found = evolution(stored, wanted)
+        found.check(f"the checkpoint in '{self.root.shown('')}'", drops=drops)
+        return stored if found.is_same else self._evolve(stored, wanted)
 
     def _half_filled(self) -> StateError:
         origin = (self._records.read(ORIGIN, "the record of its origin") or {}).get(
@@ -358,6 +405,18 @@ class CheckpointDirectory:
             return kind(**fields)
         except TypeError as e:
             raise damaged(path, str(e)) from e
+
+
+def identity_records(storage: Storage) -> list[str]:
+    """The names of the job records that there are."""
+    names = itertools.takewhile(
+        lambda name: storage.stat(name) is not None, map(_identity, itertools.count())
+    )
+    return list(names)
+
+
+def _identity(number: int) -> str:
+    return f"job.{number}.json" if number else _IDENTITY
 
 
 def _name(epoch: int, suffix: str) -> str:

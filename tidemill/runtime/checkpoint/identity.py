@@ -9,9 +9,10 @@ functions. Records of format 3 have no facts: there is nothing to compare then.
 from __future__ import annotations
 
 from dataclasses import dataclass, field
+from typing import Any, Self
 
-from tidemill.errors import StateError
 from tidemill.physical.identities import RULES
+from tidemill.runtime.checkpoint.operator_schema import OperatorSchema
 from tidemill.user_functions.code import same_code
 
 
@@ -20,7 +21,9 @@ class JobIdentity:
     """What a checkpoint belongs to. ``fingerprint`` is the whole job's digest, ``nodes`` what each node of
     its plans is by its digest, inputs first, ``operators`` how their state is laid out by operator id,
     ``rules`` by which the ids were made, ``code`` what the users' functions were by name,
-    ``former`` the ids of the jobs whose state it has taken up, one after the other."""
+    ``former`` the ids of the jobs whose state it has taken up, one after the other, ``schema`` what the
+    state of each operator is made of, ``direct`` sinks that get rows without an operator between, and which
+    rows."""
 
     job_id: str
     fingerprint: str
@@ -31,24 +34,14 @@ class JobIdentity:
     facts: dict[str, str] = field(default_factory=dict)
     code: dict[str, str] = field(default_factory=dict)
     former: list[str] = field(default_factory=list)
+    schema: dict[str, OperatorSchema] = field(default_factory=dict)
+    direct: list[list[str]] = field(default_factory=list)
 
-
-def check_same(stored: JobIdentity, wanted: JobIdentity, what: str, *, part: bool = False) -> None:
-    """StateError that names ``what`` ("the savepoint 'x'") and the reason where it is another query's.
-    ``part``: the query may be a part of the stored one."""
-    why = _lost_part(stored, wanted) if part else _difference(stored, wanted)
-    if why:
-        is_part = not part and not _lost_part(stored, wanted)
-        raise StateError(
-            f"{what[0].upper()}{what[1:]} belongs to another query ({why})", hint=_PART if is_part else _OTHER
-        )
-
-
-_OTHER = "Run the query that made it, or start this one in a new directory, without a savepoint."
-_PART = (
-    "The query is a part of the one that made it. Start it in a new directory with this as the savepoint and"
-    " 'execution.state-recovery.ignore-unclaimed-state' = 'true': state that it does not need is left out."
-)
+    @classmethod
+    def from_json(cls, data: dict[str, Any]) -> Self:
+        """KeyError or TypeError if ``data`` is none."""
+        schema = {key: OperatorSchema.from_json(found) for key, found in data.get("schema", {}).items()}
+        return cls(**{**data, "schema": schema})
 
 
 def changed_functions(stored: JobIdentity, wanted: JobIdentity) -> list[str]:
@@ -58,10 +51,10 @@ def changed_functions(stored: JobIdentity, wanted: JobIdentity) -> list[str]:
     )
 
 
-def _difference(stored: JobIdentity, wanted: JobIdentity) -> str:
+def difference(stored: JobIdentity, wanted: JobIdentity) -> str:
     """Names the lowest node that differs: all above it differ with it. '' for none."""
     if (stored.fingerprint, stored.operators) == (wanted.fingerprint, wanted.operators):
-        return _changed_fact(stored, wanted)
+        return changed_fact(stored, wanted)
     gone = next((text for key, text in stored.nodes.items() if key not in wanted.nodes), "")
     new = next((text for key, text in wanted.nodes.items() if key not in stored.nodes), "")
     if gone and gone == new:
@@ -74,7 +67,7 @@ def _difference(stored: JobIdentity, wanted: JobIdentity) -> str:
     return f"the state of {', '.join(changed)} is laid out in another way" if changed else "its parts repeat"
 
 
-def _lost_part(stored: JobIdentity, wanted: JobIdentity) -> str:
+def lost_part(stored: JobIdentity, wanted: JobIdentity) -> str:
     """What ``wanted`` has that ``stored`` lacks; '' for nothing."""
     new = next((text for key, text in wanted.nodes.items() if key not in stored.nodes), "")
     if new:
@@ -82,10 +75,10 @@ def _lost_part(stored: JobIdentity, wanted: JobIdentity) -> str:
     changed = [key for key, layout in wanted.operators.items() if stored.operators.get(key) != layout]
     if changed:
         return f"the state of {', '.join(changed)} is laid out in another way"
-    return _changed_fact(stored, wanted)
+    return changed_fact(stored, wanted)
 
 
-def _changed_fact(stored: JobIdentity, wanted: JobIdentity) -> str:
+def changed_fact(stored: JobIdentity, wanted: JobIdentity) -> str:
     for fact, value in stored.facts.items():
         now = wanted.facts.get(fact, value)
         if now != value:

@@ -4,7 +4,8 @@ The new job has an id of its own. Sinks count epochs by it: none may take what a
 published for what this one must publish. Numbered steps; a crash between any two leaves a directory that the
 next start fills anew, and the savepoint as it was:
 
-1. The query is compared with the savepoint's, and every file with its checksum; nothing is written before.
+1. The query is compared with the savepoint's (see ``evolution``), and every file with its checksum; nothing
+   is written before.
 2. With CLAIM ``claimed.json`` in the savepoint says whose it is from now on. It is put if absent: of two jobs
    one gets it.
 3. ``origin.json`` in the job's directory says that it is being filled. What is there without a ``job.json``
@@ -22,7 +23,8 @@ from dataclasses import dataclass, replace
 from tidemill.errors import OwnershipError, StateError
 from tidemill.files.storage import Storage
 from tidemill.runtime.checkpoint.directory import FILLED, ORIGIN, CheckpointDirectory, EpochCommit
-from tidemill.runtime.checkpoint.identity import JobIdentity, check_same
+from tidemill.runtime.checkpoint.evolution import evolution
+from tidemill.runtime.checkpoint.identity import JobIdentity
 from tidemill.runtime.checkpoint.ownership import undisturbed
 from tidemill.runtime.checkpoint.records import Records, said
 from tidemill.runtime.checkpoint.savepoint import CLAIM, Savepoint, remove_savepoint
@@ -30,11 +32,12 @@ from tidemill.runtime.checkpoint.savepoint import CLAIM, Savepoint, remove_savep
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Origin:
-    """``claims``: the savepoint is the job's from now on; ``part``: the query may be a part of its query."""
+    """``claims``: the savepoint is the job's from now on; ``drops``: state of operators that the query lacks
+    may be left out."""
 
     savepoint: Savepoint
     claims: bool = False
-    part: bool = False
+    drops: bool = False
 
     def start(self, directory: CheckpointDirectory, wanted: JobIdentity) -> JobIdentity:
         """Fills the new ``directory`` and takes it; the job's identity. Raises StateError."""
@@ -61,7 +64,7 @@ class Origin:
 
     def _check(self, wanted: JobIdentity) -> None:
         savepoint, commit = self.savepoint, self.savepoint.commit
-        check_same(savepoint.identity, wanted, savepoint.what, part=self.part)
+        evolution(savepoint.identity, wanted).check(savepoint.what, drops=self.drops)
         if commit is not None and not (savepoint.finished or self._is_published(commit)):
             raise StateError(
                 f"{self._what} cannot be taken up: whether its last epoch {commit.epoch} has reached its "
@@ -108,5 +111,4 @@ class Origin:
 
 def _begun(commit: EpochCommit, wanted: JobIdentity) -> EpochCommit:
     """Its output was published by the job before; of operators there are those of the query alone."""
-    held = {op: parts for op, parts in commit.manifests.items() if op in wanted.operators}
-    return replace(commit, tokens={}, manifests=held)
+    return replace(commit.of(wanted.operators), tokens={})

@@ -15,7 +15,7 @@ from tidemill.files.exclusive import TEMPORARY, Exclusive, OutcomeUnknownError, 
 from tidemill.files.storage import Storage
 from tidemill.state.record import Reader, decode_record, encode_record
 
-FORMAT_VERSION = 4
+FORMAT_VERSION = 5
 
 
 def _read_3(fields: dict[str, Any]) -> dict[str, Any]:
@@ -24,7 +24,12 @@ def _read_3(fields: dict[str, Any]) -> dict[str, Any]:
     return {**fields, "rules": 3} if "fingerprint" in fields else fields
 
 
-OLDER: Mapping[int, Reader] = {3: _read_3}
+def _read_4(fields: dict[str, Any]) -> dict[str, Any]:
+    """Format 5 says what the state of operators is made of (``operator_schema``)."""
+    return fields
+
+
+OLDER: Mapping[int, Reader] = {3: _read_3, 4: _read_4}
 """Readers of the formats before."""
 
 

@@ -27,7 +27,7 @@ import xxhash
 
 from tidemill.errors import StateError
 from tidemill.files.storage import TEMPORARY, Storage
-from tidemill.runtime.checkpoint.directory import FOLDERS, CheckpointDirectory, EpochCommit
+from tidemill.runtime.checkpoint.directory import FOLDERS, CheckpointDirectory, EpochCommit, identity_records
 from tidemill.runtime.checkpoint.identity import JobIdentity
 from tidemill.runtime.checkpoint.records import Records, said
 from tidemill.state.named_files import named_files
@@ -38,7 +38,7 @@ MARK, CLAIM = "savepoint.json", "claimed.json"
 MARK_VERSION = 4
 STATE, SOURCES = "state", "sources"
 _CHUNK = 8 << 20
-_OWN_FILES = (MARK, CLAIM, "job.json", "committed.json", "origin.json", "lock")
+_OWN_FILES = (MARK, CLAIM, "committed.json", "origin.json", "lock")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -240,7 +240,7 @@ def remove_savepoint(storage: Storage) -> None:
         storage.remove(MARK)
         for folder in FOLDERS:
             storage.remove_directory(folder)
-        for name in _OWN_FILES:
+        for name in (*reversed(identity_records(storage)), *_OWN_FILES):
             storage.remove(name)
         if storage.is_local and next(iter(storage.files()), None) is None:
             storage.remove_directory("")

@@ -17,6 +17,7 @@ import pyarrow.parquet as pq
 
 from tidemill.errors import StateError
 from tidemill.files.storage import Storage
+from tidemill.runtime.checkpoint.directory import identity_records
 from tidemill.runtime.checkpoint.savepoint import (
     MARK,
     STATE,
@@ -115,4 +116,5 @@ def _parquet_name(path: str) -> str:
 def _records(savepoint: Savepoint) -> list[str]:
     """Of a savepoint without a list: its records, and what its sources keep."""
     found = [entry.path for folder in ("epochs", "sources") for entry in savepoint.storage.files(folder)]
-    return [*found, *(n for n in ("job.json", "committed.json") if savepoint.storage.stat(n) is not None)]
+    shown = [name for name in ("committed.json",) if savepoint.storage.stat(name) is not None]
+    return [*found, *identity_records(savepoint.storage), *shown]

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
-from tidemill.changelog.rowkind import INSERT_ONLY, RowKind
+from dataclasses import replace
+
+from tidemill.changelog.rowkind import INSERT_ONLY, RETRACTIONS, RowKind
 from tidemill.errors import InternalError
 from tidemill.operators.aggregates.api import AggregateSpec
 from tidemill.operators.group_aggregate.operator import GroupAggregateSpec
@@ -16,10 +18,9 @@ from tidemill.runtime.compile.context import CompileContext
 from tidemill.runtime.compile.event_time import delay_of, timed_rows
 from tidemill.runtime.compile.schemas import keyed_schema, names, port_schema
 from tidemill.runtime.compile.shared import build, compile_node
+from tidemill.runtime.compile.state_names import NamedCalls
 from tidemill.types.logical import Field
 from tidemill.types.physical import arrow_type, quote
-
-RETRACTIONS = frozenset({RowKind.UPDATE_BEFORE, RowKind.DELETE})
 
 
 def _aggregate(
@@ -28,13 +29,14 @@ def _aggregate(
     core = node.core
     if core is None:
         raise InternalError(f"{type(node).__name__} without a core reached the exec graph")
-    spec = group_spec(core, node, context, sequenced)
+    inputs = context.state.fields(core.input, core.keys)
+    spec, calls = group_spec(core, node, context, sequenced, inputs)
     if core.versions:
         below = timed_rows(node, core.input, context, True)
     else:
         below = compile_node(core.input, context, spec.needs_sequence)
-    operator = context.add_operator("group-aggregate", node, spec)
-    columns = _kernel_columns(core)
+    operator = context.add_operator("group-aggregate", node, spec, calls)
+    read = _read(core, inputs)
     kinds = INSERT_ONLY if spec.insert_only else node.traits.kinds
     return g.Keyed(
         columns=names(node.fields),
@@ -45,10 +47,10 @@ def _aggregate(
         ports=(
             g.Port(
                 input=below,
-                references=columns,
-                columns=columns,
-                keys=tuple(core.input.fields[k].name for k in core.keys),
-                schema=port_schema(core.input.fields, columns, below) if core.versions else None,
+                references=tuple(core.input.fields[i].name for i in read.values()),
+                columns=tuple(read),
+                keys=tuple(name for name, _ in spec.keys),
+                schema=port_schema(inputs, tuple(read), below) if core.versions else None,
                 timed=core.versions,
             ),
         ),
@@ -139,20 +141,22 @@ for _kind in (p.GroupAggregate, p.GlobalGroupAggregate):
 
 
 def group_spec(
-    core: p.AggregateCore, node: p.PhysicalNode, context: CompileContext, sequenced: bool
-) -> GroupAggregateSpec:
-    """The kernel's spec: kernel column names are the input's field names, results the node's."""
-    inputs = core.input.fields
+    core: p.AggregateCore,
+    node: p.PhysicalNode,
+    context: CompileContext,
+    sequenced: bool,
+    inputs: tuple[Field, ...],
+) -> tuple[GroupAggregateSpec, NamedCalls]:
+    """The kernel's spec over ``inputs``, the fields below as it calls them."""
     keys = tuple((inputs[k].name, arrow_type(inputs[k].type)) for k in core.keys)
     taken = {name for name, _ in keys}
     results = node.fields[len(core.keys) : len(core.keys) + len(core.calls)]
-    calls = tuple(
-        call_spec(call, inputs, free_name(field.name, taken))
+    asked = [
+        (call, call_spec(call, inputs, free_name(field.name, taken)))
         for call, field in zip(core.calls, results, strict=True)
-    )
-    return GroupAggregateSpec(
+    ]
+    spec = GroupAggregateSpec(
         keys=keys,
-        calls=calls,
         retracts=bool(core.input.traits.kinds & RETRACTIONS),
         emit_update_before=RowKind.UPDATE_BEFORE in node.traits.kinds,
         per_record=context.per_record or core.versions or context.digests.of(node) in context.told,
@@ -161,6 +165,10 @@ def group_spec(
         state_ttl=core.state_ttl,
         mark=node.fields[-1].name if core.marked else "",
     )
+    calls = context.state.calls(
+        "group-aggregate", node, core.input, asked, lambda specs: replace(spec, calls=specs)
+    )
+    return replace(spec, calls=calls.specs), calls
 
 
 def call_spec(call: AggregateCall, inputs: tuple[Field, ...], name: str) -> AggregateSpec:
@@ -178,9 +186,12 @@ def call_spec(call: AggregateCall, inputs: tuple[Field, ...], name: str) -> Aggr
     )
 
 
-def _kernel_columns(core: p.AggregateCore) -> tuple[str, ...]:
-    """Each input column the kernel needs, once, keys first."""
+def _read(core: p.AggregateCore, inputs: tuple[Field, ...]) -> dict[str, int]:
+    """Each input column that the kernel needs, once, keys first: where it stands."""
     wanted = [*core.keys]
     for call in core.calls:
         wanted += [*call.args, *([] if call.filter is None else [call.filter])]
-    return tuple(core.input.fields[i].name for i in dict.fromkeys(wanted))
+    read: dict[str, int] = {}
+    for i in wanted:
+        read.setdefault(inputs[i].name, i)
+    return read

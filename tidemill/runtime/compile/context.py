@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Container, Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field, replace
 
 from pyspark.sql import DataFrame
@@ -14,13 +14,14 @@ from tidemill.operators.api import OperatorSpec
 from tidemill.physical import nodes as p
 from tidemill.physical.digests import PASSING, Digests, table_digest
 from tidemill.physical.explain.attributes import describe
-from tidemill.physical.identities import Identities
 from tidemill.physical.sinks import arrives_by_time
 from tidemill.physical.traits.arrival import Arrival, arrival
 from tidemill.physical.traits.event_time import timed_nodes
 from tidemill.physical.tree import walk
 from tidemill.plan.column_filters import column_filters
 from tidemill.runtime import graph as g
+from tidemill.runtime.checkpoint.operator_schema import OperatorSchema
+from tidemill.runtime.compile.state_names import NamedCalls, StateNames, operator_schema, unused
 from tidemill.runtime.spark.expressions import Translator
 from tidemill.types.logical import Field
 
@@ -42,7 +43,7 @@ class CompileContext:
     ``idle_timeout``: after how many ms without rows a source is idle, where its table does not say.
     ``bundle``: how many rows a mini-batch has at most, None where that is not said.
     ``keeps_late``: rows that come too late are wanted as they came. ``fence``: where links among files lead.
-    ``digests`` tell which parts of the plans are equal, ``ids`` which state an operator takes up.
+    ``digests`` tell which parts of the plans are equal, ``state`` which state an operator takes up.
     ``timed``: ids, and ``timed_digests``: digests, of the nodes whose rows carry their watermark; ``told``:
     digests of what such a watermark is computed over, or a sink takes the last row of by arrival, so that
     every change of it counts for itself.
@@ -65,8 +66,9 @@ class CompileContext:
     tables: dict[str, str] = field(default_factory=dict)
     sub_plans: dict[str, str] = field(default_factory=dict)
     operators: dict[str, OperatorSpec] = field(default_factory=dict)
+    schemas: dict[str, OperatorSchema] = field(default_factory=dict)
     digests: Digests = field(default_factory=Digests)
-    ids: Digests = field(default_factory=Identities)
+    state: StateNames = field(default_factory=StateNames)
     timed: set[int] = field(default_factory=set)
     timed_digests: set[str] = field(default_factory=set)
     told: set[str] = field(default_factory=set)
@@ -80,6 +82,7 @@ class CompileContext:
     def survey(self, roots: Iterable[p.PhysicalNode]) -> None:
         """Looks at all plans of the job before the first is compiled: what their equal parts must give."""
         for root in roots:
+            self.state.survey(walk(root))
             if isinstance(root, p.Sink) and root.materialize and arrival(root.input) is Arrival.SOURCE:
                 self.told.update(map(self.digests.of, walk(root.input)))
             for node in timed_nodes(root, isinstance(root, p.Sink) and arrives_by_time(root)):
@@ -136,10 +139,12 @@ class CompileContext:
     def restart(self) -> None:
         """Forgets what was compiled, not what was learned."""
         self.behind = False
+        self.state.restart()
         for gathered in (
             self.made,
             self.sources,
             self.operators,
+            self.schemas,
             self.descriptions,
             self.tables,
             self.sub_plans,
@@ -168,25 +173,18 @@ class CompileContext:
     def sink_fields(self, sink: p.Sink) -> tuple[Field, ...]:
         """What a sink gets, as operators right before it call it: as the sink does, whose names outlive those
         of a query; by older rules as the query does."""
-        if self.ids.named:
+        if self.state.ids.named:
             return sink.input.fields
         named = zip(sink.fields, sink.input.fields, strict=True)
         return tuple(replace(given, name=own.name) for own, given in named)
 
-    def add_operator(self, kind: str, node: p.PhysicalNode, spec: OperatorSpec) -> str:
-        """Registers the stateful operator of ``node``; its id is its kind and its sub-plan's identity."""
-        key = unused(f"{kind}-{self.ids.of(node)}", self.operators)
+    def add_operator(
+        self, kind: str, node: p.PhysicalNode, spec: OperatorSpec, calls: NamedCalls | None = None
+    ) -> str:
+        """Registers the stateful operator of ``node``; ``calls``: its own, if it has any, and its id then."""
+        key = self.state.operator(kind, node) if calls is None else calls.operator
         self.operators[key] = spec
+        self.schemas[key] = operator_schema(kind, node, spec, self.state, calls)
         self.sub_plans[key] = self.digests.of(node)
         self.descriptions[key] = describe(node)
         return key
-
-
-def unused(name: str, taken: Container[str]) -> str:
-    """``name``, or ``name-2``, ``name-3``...: things that are equal in all are told apart by number alone."""
-    number = 1
-    key = name
-    while key in taken:
-        number += 1
-        key = f"{name}-{number}"
-    return key

@@ -6,7 +6,7 @@ from dataclasses import replace
 
 import pyarrow as pa
 
-from tidemill.changelog.rowkind import INSERT_ONLY, RowKind
+from tidemill.changelog.rowkind import INSERT_ONLY, RETRACTIONS, RowKind
 from tidemill.errors import NotSupportedError
 from tidemill.operators.aggregates.api import AggregateSpec
 from tidemill.operators.api import LocalPhase, OperatorSpec
@@ -22,7 +22,6 @@ from tidemill.physical.sinks import goes_by_columns
 from tidemill.physical.traits.event_time import waits_for_first
 from tidemill.plan.expressions import SortKey
 from tidemill.runtime import graph as g
-from tidemill.runtime.compile.aggregate import RETRACTIONS
 from tidemill.runtime.compile.context import CompileContext
 from tidemill.runtime.compile.event_time import delay_of, timed_input
 from tidemill.runtime.compile.over_time import over_time

@@ -43,7 +43,7 @@ def _(node: p.TableSourceScan, context: CompileContext, sequenced: bool) -> g.Ex
         below = compile_node(whole, context, sequenced)
         columns = tuple(below.columns[whole.columns.index(c)] for c in node.columns)
         return g.choice(below, names(node.fields), columns, sequenced)
-    place = f"scan-{context.ids.table(node.table, dict(node.options))}"
+    place = f"scan-{context.state.ids.table(node.table, dict(node.options))}"
     options, filters = dict(node.options), context.offered(node)
     request = source_request(node.table, node.columns, options, node.fields, context, sequenced, filters)
     columns = names(node.fields)
@@ -79,7 +79,7 @@ def _(node: p.Values, context: CompileContext, sequenced: bool) -> g.ExecNode:
         sequence=sequenced,
     )
     digest = context.digests.of(node)
-    key = context.add_source(source, f"values-{context.ids.of(node)}", "Values")
+    key = context.add_source(source, f"values-{context.state.ids.of(node)}", "Values")
     read = _read(node, key, sequenced)
     return read if node.rows or digest not in context.timed_digests else under_watermark(read, context)
 

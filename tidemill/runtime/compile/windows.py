@@ -8,7 +8,7 @@ from typing import Any, TypedDict
 
 import pyarrow as pa
 
-from tidemill.changelog.rowkind import KIND_COLUMN, SEQUENCE_COLUMN, RowKind
+from tidemill.changelog.rowkind import KIND_COLUMN, RETRACTIONS, SEQUENCE_COLUMN, RowKind
 from tidemill.changelog.watermarks import WATERMARK_COLUMN
 from tidemill.errors import NotSupportedError
 from tidemill.operators.aggregates.api import AggregateSpec
@@ -34,7 +34,7 @@ from tidemill.physical.aggregates.parts import starts_tell
 from tidemill.physical.names import free_name
 from tidemill.physical.traits.event_time import comes_at_its_time
 from tidemill.runtime import graph as g
-from tidemill.runtime.compile.aggregate import RETRACTIONS, call_spec, partitioned, shared_keys
+from tidemill.runtime.compile.aggregate import call_spec, partitioned, shared_keys
 from tidemill.runtime.compile.context import CompileContext
 from tidemill.runtime.compile.event_time import delay_of, sources_of, timed_input
 from tidemill.runtime.compile.schemas import keyed_schema, names
@@ -76,17 +76,18 @@ def _attached(node: p.WindowTableFunction, context: CompileContext) -> AttachedW
 
 @build.register
 def _(node: p.WindowAggregate, context: CompileContext, sequenced: bool) -> g.ExecNode:
-    inputs = node.input.fields
+    inputs = context.state.fields(node.input, node.keys)
+    named = replace(node, input=replace(node.input, fields=inputs))
     keys = tuple((inputs[k].name, arrow_type(inputs[k].type)) for k in node.keys)
-    shown_keys, buckets = tuple(name for name, _ in keys), _buckets(node)
+    shown_keys, buckets = tuple(name for name, _ in keys), _buckets(named)
     if buckets is not None:
         keys = (*keys, (buckets.column, BUCKET))
     taken = {name for name, _ in keys}
     results = node.fields[len(node.keys) : len(node.keys) + len(node.calls)]
-    calls = tuple(
-        call_spec(call, inputs, free_name(field.name, taken))
+    asked_calls = [
+        (call, call_spec(call, inputs, free_name(field.name, taken)))
         for call, field in zip(node.calls, results, strict=True)
-    )
+    ]
     asked = dict(zip(node.properties, node.fields[len(node.keys) + len(node.calls) :], strict=True))
     columns = {role: free_name(f"$window_{role}", taken) for role in asked}
     shown = WindowColumns(
@@ -96,9 +97,15 @@ def _(node: p.WindowAggregate, context: CompileContext, sequenced: bool) -> g.Ex
         rowtime_type=arrow_type(asked["time"].type) if "time" in asked else None,
         shown_by=zone_of(node, context) if by_instants(node) else INSTANTS,
     )
-    output = (*shown_keys, *(c.name for c in calls), *(columns[r] for r in asked))
-    inner = _spec(node, context, keys, calls, shown, output, sequenced)
-    carried = tuple(dict.fromkeys(filter(None, (*shown_keys, *_arguments(node), inner.itself))))
+
+    def made(calls: tuple[AggregateSpec, ...]) -> _Kernel:
+        output = (*shown_keys, *(c.name for c in calls), *(columns[r] for r in asked))
+        facts = how_it_runs(node, context, sequenced)
+        return _spec(named, keys, calls, shown, output, facts)
+
+    calls = context.state.calls("window-aggregate", node, node.input, asked_calls, made)
+    inner = made(calls.specs)
+    carried = tuple(dict.fromkeys(filter(None, (*shown_keys, *_arguments(named), inner.itself))))
     shared = inner.shared if isinstance(inner, SharedValuesSpec) else None
     spec: OperatorSpec = inner
     if node.window.proctime:
@@ -110,19 +117,20 @@ def _(node: p.WindowAggregate, context: CompileContext, sequenced: bool) -> g.Ex
             spec = replace(inner, delayed=delay_of(below) or 0)
     if node.attached or not node.window.proctime:
         below, carried = timed_by(below, node), (*carried, TIME)
+    given = dict(reversed([*zip((f.name for f in inputs), below.columns, strict=False), (TIME, TIME)]))
     return g.Keyed(
         columns=names(node.fields),
         kinds=node.traits.kinds,
         sequenced=sequenced,
-        operator=context.add_operator("window-aggregate", node, spec),
+        operator=context.add_operator("window-aggregate", node, spec, calls),
         spec=spec,
         ports=(
             g.Port(
                 input=below,
-                references=carried,
+                references=tuple(given[name] for name in carried),
                 columns=carried,
                 keys=tuple(k for k, _ in keys) if shared is None else tuple(f.name for f in shared.keys),
-                schema=port_schema(node, carried, below, buckets),
+                schema=port_schema(named, carried, below, buckets),
                 timed=not node.window.proctime,
                 behind=inner.behind,
                 buckets=buckets,
@@ -164,12 +172,11 @@ def _buckets(node: p.WindowAggregate) -> Buckets | Everywhere | None:
 
 def _spec(
     node: p.WindowAggregate,
-    context: CompileContext,
     keys: tuple[tuple[str, pa.DataType], ...],
     calls: tuple[AggregateSpec, ...],
     columns: WindowColumns,
     output: tuple[str, ...],
-    sequenced: bool,
+    facts: HowItRuns,
 ) -> _Kernel:
     shape = WindowShape(
         keys=keys,
@@ -182,7 +189,7 @@ def _spec(
         itself=_itself(node),
         trigger=trigger(node.emit),
         update_before=RowKind.UPDATE_BEFORE in node.traits.kinds,
-        **how_it_runs(node, context, sequenced),
+        **facts,
     )
     window = node.window
     if not node.attached and window.kind.made_by_rows:

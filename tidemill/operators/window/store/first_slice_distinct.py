@@ -36,20 +36,20 @@ _APART = np.uint64(0xA0761D6478BD642F)
 @dataclass(frozen=True, kw_only=True)
 class View:
     """The distinct values of ``args`` among rows that pass ``filter``; ``column`` is TRUE in the rows that
-    tell which are new in their slice."""
+    tell which are new in their slice. ``name``: of no other view of the operator."""
 
-    number: int
+    name: str
     args: tuple[tuple[str, pa.DataType], ...]
     filter: str | None
 
     @property
     def column(self) -> str:
-        return f"$values{self.number}"
+        return f"$values{self.name}"
 
     def layout(self, keys: tuple[pa.Field, ...]) -> Layout:
         """By the end of the last window that a value is in."""
         return Layout(
-            name=f"firsts{self.number}",
+            name=f"firsts{self.name}",
             keys=keys,
             values=tuple(pa.field(f"$value{i}", kind) for i, (_, kind) in enumerate(self.args)),
             columns=(pa.field(_FIRST, _NUMBER),),
@@ -70,7 +70,9 @@ class FirstSliceDistinct:
         for call in self.group.calls:
             if call.distinct and call.weight_key not in found:
                 args = tuple(zip(call.args, call.arg_types, strict=True))
-                found[call.weight_key] = View(number=len(found), args=args, filter=call.filter)
+                # By older rules a number is the name.
+                name = str(len(found)) if call.since is None else call.canonical("")
+                found[call.weight_key] = View(name=name, args=args, filter=call.filter)
         return found
 
     @cached_property

@@ -36,7 +36,7 @@ class SliceSets:
     @property
     def layout(self) -> Layout:
         return Layout(
-            name=f"sets{self.view.number}",
+            name=f"sets{self.view.name}",
             keys=self.told.fields,
             values=tuple(pa.field(name, kind) for name, kind in self.view.args if name not in self._keys),
             additive=True,

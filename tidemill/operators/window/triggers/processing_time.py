@@ -19,9 +19,10 @@ import pyarrow as pa
 from tidemill.changelog.columns import Vec, to_arrow
 from tidemill.changelog.watermarks import END as FOREVER
 from tidemill.changelog.watermarks import NONE, WATERMARK_COLUMN
-from tidemill.operators.api import TIMER, EpochContext, OperatorSpec
+from tidemill.operators.api import TIMER, EpochContext, Evolving, OperatorSpec
 from tidemill.operators.window.clock import Clock
 from tidemill.operators.window.output import MICROSECONDS
+from tidemill.state.layout import Layout
 from tidemill.state.store import StateStore
 
 
@@ -44,6 +45,11 @@ class ByClockSpec:
     @property
     def fingerprint(self) -> str:
         return hashlib.sha256(f"by-clock {self.inner.fingerprint}".encode()).hexdigest()[:16]
+
+    @property
+    def evolving(self) -> tuple[Layout, ...]:
+        """See ``operators.api.Evolving``."""
+        return self.inner.evolving if isinstance(self.inner, Evolving) else ()
 
     def output_schema(self) -> pa.Schema:
         return self.inner.output_schema()

@@ -1,0 +1,199 @@
+"""What becomes of state when a job starts with another query than the one that left it.
+
+Operators are compared by their ids, calls by theirs, columns by name (``runtime.compile.state_names``). A
+part is *kept*; *added* with its initial value; *complete* at once, as the state that is there has all of it;
+or *dropped*; *replaced*, if a column of the result would be another call, which must be allowed. What would
+mean something else than before is *refused*, with the reason:
+
+    SELECT k, SUM(v) FROM t GROUP BY k             what was stored
+    SELECT k, COUNT(*), SUM(v) FROM t GROUP BY k   COUNT(*) is added: it counts from now on
+    SELECT k, SUM(w) AS w FROM t GROUP BY k        SUM(v) is dropped, SUM(w) added
+    SELECT k, SUM(v) FROM t WHERE v > 0 GROUP BY k refused: another filter
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass, replace
+from enum import StrEnum
+from functools import partial
+
+from tidemill.errors import StateError
+from tidemill.physical.identities import RULES
+from tidemill.runtime.checkpoint.identity import JobIdentity, changed_fact, difference, lost_part
+from tidemill.runtime.checkpoint.operator_schema import CallSchema, OperatorSchema
+from tidemill.types.widening import is_wider
+
+_OTHER = "Run the query that made it, or start this one in a new directory, without a savepoint."
+_LEFT_OUT = (
+    "With 'execution.state-recovery.ignore-unclaimed-state' = 'true' the query starts, and state that it "
+    "does not need is left out."
+)
+Part = Callable[..., "Change"]
+
+
+class Verdict(StrEnum):
+    KEPT = "kept"
+    ADDED = "added"
+    REPLACED = "replaced"
+    COMPLETE = "complete"
+    DROPPED = "dropped"
+    REFUSED = "refused"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Change:
+    """``part``: a call, or '' for the whole ``operator``; both for people. ``detail``: why, or with what
+    value it begins. ``loses``: state of an operator goes that nothing takes over."""
+
+    operator: str
+    part: str
+    verdict: Verdict
+    detail: str = ""
+    loses: bool = False
+
+    def __str__(self) -> str:
+        place = f"{self.operator}: {self.part}" if self.part else self.operator
+        return f"{place}: {self.verdict}" + (f" ({self.detail})" if self.detail else "")
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Evolution:
+    """``changes``: of all operators; nothing but what is kept if the queries mean the same."""
+
+    changes: tuple[Change, ...]
+    is_same: bool
+
+    def check(self, what: str, *, drops: bool = False) -> None:
+        """StateError that names ``what`` ("the savepoint 'x'") and the reason if the query cannot have this
+        state. ``drops``: operators' state may be left out."""
+        refused = [c for c in self.changes if c.verdict is Verdict.REFUSED]
+        lost = [c for c in self.changes if c.loses]
+        if refused or (lost and not drops):
+            why = (refused or lost)[0].detail
+            raise StateError(
+                f"{what[0].upper()}{what[1:]} belongs to another query ({why})",
+                hint=_OTHER if refused else _LEFT_OUT,
+            )
+
+
+def evolution(stored: JobIdentity, wanted: JobIdentity) -> Evolution:
+    """What becomes of the state of ``stored`` under the query ``wanted``, whose names were given by it."""
+    if stored.rules < RULES or wanted.rules < RULES:
+        return _by_older_rules(stored, wanted)
+    changes = [*_facts(stored, wanted), *_operators(stored, wanted), *_rows(stored, wanted)]
+    same = (stored.fingerprint, stored.operators) == (wanted.fingerprint, wanted.operators)
+    return Evolution(changes=tuple(changes), is_same=same)
+
+
+def _by_older_rules(stored: JobIdentity, wanted: JobIdentity) -> Evolution:
+    """Only the same query, or a part of it."""
+    why = difference(stored, wanted)
+    if not why:
+        return Evolution(changes=(), is_same=True)
+    lost = lost_part(stored, wanted)
+    verdict = Verdict.REFUSED if lost else Verdict.DROPPED
+    change = Change(operator="the job", part="", verdict=verdict, detail=why, loses=not lost)
+    return Evolution(changes=(change,), is_same=False)
+
+
+def _facts(stored: JobIdentity, wanted: JobIdentity) -> Iterator[Change]:
+    fact = changed_fact(stored, wanted)
+    if fact:
+        yield Change(operator="the job", part="", verdict=Verdict.REFUSED, detail=fact)
+
+
+def _operators(stored: JobIdentity, wanted: JobIdentity) -> Iterator[Change]:
+    for key, layout in wanted.operators.items():
+        now, then = wanted.schema[key], stored.schema.get(key)
+        if then is None:
+            why = difference(stored, wanted) or f"it lacks {now.text}"
+            yield Change(operator=now.text, part="", verdict=Verdict.REFUSED, detail=why)
+        elif not now.tables:
+            same = stored.operators.get(key) == layout
+            yield _whole(now, "" if same else f"the state of {now.text} is laid out in another way")
+        else:
+            yield from _compared(then, now)
+    for key, then in stored.schema.items():
+        if key not in wanted.operators:
+            why = f"it has {then.text}, which this query lacks"
+            yield Change(operator=then.text, part="", verdict=Verdict.DROPPED, detail=why, loses=True)
+
+
+def _whole(operator: OperatorSchema, refused: str = "") -> Change:
+    verdict = Verdict.REFUSED if refused else Verdict.KEPT
+    return Change(operator=operator.text, part="", verdict=verdict, detail=refused)
+
+
+def _compared(then: OperatorSchema, now: OperatorSchema) -> Iterator[Change]:
+    before = {call.id: call for call in then.calls}
+    here = {call.id for call in now.calls}
+    gone = [call for call in then.calls if call.id not in here]
+    replaced = {call.name: call for call in gone}
+    old = {0, *(call.since for call in then.calls)}
+    added = {call.since for call in now.calls if call.id not in before} - old
+    unlike = next(_unlike(then, now, added), "")
+    yield _whole(now, unlike and f"the state of {now.text} is laid out in another way: {unlike}")
+    for call in now.calls:
+        part = partial(Change, operator=now.text, part=call.text)
+        stored = before.get(call.id)
+        if stored is not None:
+            yield _stayed(part, stored, call)
+        elif call.name in replaced:
+            yield _replaced(part, replaced.pop(call.name), call, now)
+        elif call.since not in added:
+            yield part(verdict=Verdict.COMPLETE, detail="from state that is there")
+        else:
+            yield _added(part, call, now)
+    for call in gone:
+        yield Change(operator=now.text, part=call.text, verdict=Verdict.DROPPED)
+
+
+def _stayed(part: Part, then: CallSchema, now: CallSchema) -> Change:
+    if (then.type, then.arg_types) == (now.type, now.arg_types):
+        return part(verdict=Verdict.KEPT)
+    changed = f"{then.text} of {', '.join(then.arg_types)}, now of {', '.join(now.arg_types)}"
+    pairs = zip(then.arg_types, now.arg_types, strict=True)
+    if all(is_wider(a, b) for a, b in pairs) and is_wider(then.type, now.type):
+        return part(verdict=Verdict.KEPT, detail=f"wider: {changed}")
+    return part(verdict=Verdict.REFUSED, detail=f"it has {changed}")
+
+
+def _replaced(part: Part, then: CallSchema, now: CallSchema, operator: OperatorSchema) -> Change:
+    """A column of the result that meant something else."""
+    found = _added(part, now, operator)
+    if found.verdict is Verdict.REFUSED:
+        return found
+    detail = f"{now.name} was {then.text}, now it is {now.text}; it {found.detail}"
+    return replace(found, verdict=Verdict.REPLACED, detail=detail, loses=True)
+
+
+def _added(part: Part, call: CallSchema, now: OperatorSchema) -> Change:
+    if now.retracts:
+        why = f"{call.text} of {now.text} is new, and the input takes rows back that it would never have seen"
+        return part(verdict=Verdict.REFUSED, detail=why)
+    return part(verdict=Verdict.ADDED, detail=f"begins with {call.initial} in epoch {call.since}")
+
+
+def _unlike(then: OperatorSchema, now: OperatorSchema, added: set[int]) -> Iterator[str]:
+    """What calls that stay need and state lacks."""
+    own = tuple(f" SINCE {since}" for since in added)
+    for table, columns in now.tables.items():
+        if any(mark in table for mark in own):
+            continue
+        held = then.tables.get(table)
+        if held is None:
+            yield f"it has no table '{now.readable(table)}'"
+            continue
+        for name, kind in columns.items():
+            if held.get(name) != kind and not any(mark in name for mark in own):
+                found = held.get(name, "missing")
+                yield f"column '{now.readable(name)}' is {found}, the query needs {kind}"
+
+
+def _rows(stored: JobIdentity, wanted: JobIdentity) -> Iterator[Change]:
+    """Rows that reach a sink without an operator between: other rows are another table."""
+    for sink, rows in wanted.direct:
+        if [sink, rows] not in stored.direct:
+            why = difference(stored, wanted)
+            yield Change(operator=f"the rows of {sink}", part="", verdict=Verdict.REFUSED, detail=why)

@@ -1,0 +1,59 @@
+"""What the state of a job is made of: per operator its tables, columns and calls, as ``job.json`` has them.
+
+Written when a job starts. The next start compares it with what its query needs (``evolution``), and it says
+in words what files of state hold.
+"""
+
+from __future__ import annotations
+
+from dataclasses import asdict, dataclass, field
+from typing import Any, Self
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class CallSchema:
+    """An aggregate call. ``id``: what it is, over columns of sources; ``name``: its column of the result;
+    ``text``: what it is, for people; ``type``, ``arg_types``: as Flink spells them; ``since``: the first
+    epoch that it saw, 0 for all; ``initial``: its value over no rows."""
+
+    id: str
+    name: str
+    text: str
+    type: str
+    arg_types: tuple[str, ...] = ()
+    since: int = 0
+    initial: str = "NULL"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class OperatorSchema:
+    """``rows``: which rows it gives (``physical.lineage``). ``identity``: all that its state depends on
+    (``physical.identities``). ``text``: as EXPLAIN has it. ``tables``: by name, the columns of each with type
+    and version. ``labels``: by what columns are called in state: what they are for people. ``types``: by the
+    same, as Flink spells types, of columns of the input. ``retracts``: rows may be taken back from it."""
+
+    kind: str
+    text: str
+    rows: str
+    identity: str
+    retracts: bool = False
+    calls: tuple[CallSchema, ...] = ()
+    keys: tuple[str, ...] = ()
+    tables: dict[str, dict[str, str]] = field(default_factory=dict)
+    labels: dict[str, str] = field(default_factory=dict)
+    types: dict[str, str] = field(default_factory=dict)
+
+    def readable(self, name: str) -> str:
+        """What a table or column of state is called, for people."""
+        for column, label in self.labels.items():
+            name = name.replace(column, label)
+        return name
+
+    def to_json(self) -> dict[str, Any]:
+        return asdict(self)
+
+    @classmethod
+    def from_json(cls, data: dict[str, Any]) -> Self:
+        """TypeError or KeyError if ``data`` is none."""
+        calls = tuple(CallSchema(**{**c, "arg_types": tuple(c["arg_types"])}) for c in data["calls"])
+        return cls(**{**data, "calls": calls, "keys": tuple(data["keys"])})

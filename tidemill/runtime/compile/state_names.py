@@ -1,0 +1,228 @@
+"""What operators, columns and calls are called in state: as they were when a job starts from what another
+query has left.
+
+An operator is called by its kind and the lineage of its rows, a column by its own lineage, so a query that
+shows something else finds the same names (``physical.lineage``). Two things depend on what is stored: which
+of several operators of one lineage is which, and since when a call has been there. By rules before
+``BY_LINEAGE`` operators are called by their identities and columns as the plan calls them.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Container, Iterable, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+
+from tidemill.changelog.rowkind import RETRACTIONS
+from tidemill.errors import StateError
+from tidemill.operators.aggregates.api import AggregateSpec
+from tidemill.operators.aggregates.registry import declared
+from tidemill.operators.api import Evolving
+from tidemill.physical import nodes as p
+from tidemill.physical.digests import Digests
+from tidemill.physical.explain.attributes import describe
+from tidemill.physical.identities import Identities
+from tidemill.physical.lineage import Lineages
+from tidemill.physical.names import free_name
+from tidemill.plan.expressions import AggregateCall
+from tidemill.runtime.checkpoint.operator_schema import CallSchema, OperatorSchema
+from tidemill.state.layout import Layout
+from tidemill.types.logical import Field
+
+Calls = tuple[AggregateSpec, ...]
+Asked = Sequence[tuple[AggregateCall, AggregateSpec]]
+Made = Callable[[Calls], object]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class NamedCalls:
+    """An operator's id, and its calls over fields of ``below``: as the plan has them, as the kernel does,
+    their ids, and the names of their results."""
+
+    operator: str
+    below: p.PhysicalNode
+    calls: tuple[AggregateCall, ...]
+    specs: Calls
+    ids: tuple[str, ...] = ()
+    names: tuple[str, ...] = ()
+
+
+def unused(name: str, taken: Container[str]) -> str:
+    """``name``, or ``name-2``, ``name-3``...: things that are equal in all are told apart by number alone."""
+    number = 1
+    key = name
+    while key in taken:
+        number += 1
+        key = f"{name}-{number}"
+    return key
+
+
+@dataclass(slots=True)
+class StateNames:
+    """``stored``: the operators that state was left by. ``epoch``: the first that a new call sees, 0 where
+    nothing is stored."""
+
+    ids: Digests = field(default_factory=Identities)
+    stored: Mapping[str, OperatorSchema] = field(default_factory=dict)
+    epoch: int = 0
+    _lineages: Lineages | None = None
+    _wanted: set[str] = field(default_factory=set)
+    _taken: set[str] = field(default_factory=set)
+
+    def __post_init__(self) -> None:
+        if isinstance(self.ids, Identities) and self.ids.by_lineage:
+            self._lineages = Lineages(self.ids)
+
+    def survey(self, nodes: Iterable[p.PhysicalNode]) -> None:
+        """Learns what the whole job is made of, before any operator is named."""
+        if self.stored:
+            self._wanted.update(self.ids.of(node) for node in nodes)
+
+    def restart(self) -> None:
+        """Forgets which names were given."""
+        self._taken.clear()
+
+    def rows(self, node: p.PhysicalNode) -> str:
+        """The lineage of the rows of ``node``; by older rules its identity."""
+        return self.ids.of(node) if self._lineages is None else self._lineages.of(node).rows
+
+    def operator(self, kind: str, node: p.PhysicalNode, calls: Container[str] = ()) -> str:
+        """The id of an operator with these ``calls`` (ids). Of stored ones of its kind and rows the one that
+        is the same in all; else one that no other operator of the job is, and that has most of the calls."""
+        name = f"{kind}-{self.rows(node)}"
+        alike = [key for key in self.stored if key == name or key.startswith(f"{name}-")]
+        free = [key for key in alike if key not in self._taken]
+        identity = self.ids.of(node)
+        same = [key for key in free if self.stored[key].identity == identity]
+        best = same[:1] or self._nearest(
+            [k for k in free if self.stored[k].identity not in self._wanted], calls
+        )
+        key = best[0] if best else unused(name, {*self._taken, *alike})
+        self._taken.add(key)
+        return key
+
+    def _nearest(self, keys: list[str], calls: Container[str]) -> list[str]:
+        shared = {key: sum(call.id in calls for call in self.stored[key].calls) for key in keys}
+        best = [key for key in keys if shared[key] == max(shared.values())]
+        if len(best) > 1:
+            raise StateError(
+                f"Which of the operators {', '.join(best)} goes on as "
+                f"{self.stored[best[0]].text} of the new query cannot be told: they have equally much of it",
+                hint="Change one of the INSERTs at a time.",
+            )
+        return best
+
+    def fields(self, node: p.PhysicalNode, keys: Sequence[int] = ()) -> tuple[Field, ...]:
+        """The fields of ``node`` as a kernel calls them: fields of one lineage alike, ``keys`` all apart."""
+        if self._lineages is None:
+            return node.fields
+        columns = self._lineages.of(node).columns
+        found = [replace(f, name=column) for f, column in zip(node.fields, columns, strict=True)]
+        taken: set[str] = set()
+        for key in keys:
+            found[key] = replace(found[key], name=free_name(found[key].name, taken))
+        return tuple(found)
+
+    def calls(
+        self, kind: str, node: p.PhysicalNode, below: p.PhysicalNode, asked: Asked, made: Made
+    ) -> NamedCalls:
+        """The operator ``node`` and its calls, over fields of ``below``, with their names in state and their
+        ``since``. A call that is new shares the state of others if they hold all that it needs, and begins
+        with ``epoch`` if not. ``asked``: the calls, and their specs over ``fields``; ``made``: the kernel of
+        specs."""
+        calls, specs = zip(*asked, strict=True) if asked else ((), ())
+        if self._lineages is None:
+            return NamedCalls(operator=self.operator(kind, node), below=below, calls=calls, specs=specs)
+        columns = self._lineages.of(below).columns
+        ids = tuple(self._lineages.call(call, columns) for call in calls)
+        operator = self.operator(kind, node, ids)
+        taken: set[str] = set()
+        named = []
+        for key, spec in zip(ids, specs, strict=True):
+            dated = self._dated(self.stored.get(operator), key, spec, made)
+            named.append(replace(dated, name=free_name(f"#{key} SINCE {dated.since}", taken)))
+        names = tuple(spec.name for spec in specs)
+        return NamedCalls(
+            operator=operator, below=below, calls=calls, specs=tuple(named), ids=ids, names=names
+        )
+
+    def described(self, calls: NamedCalls) -> tuple[CallSchema, ...]:
+        """The calls as they are stored; none by older rules."""
+        if self._lineages is None:
+            return ()
+        texts = self._lineages.call_texts(calls.calls, calls.below)
+        fields = calls.below.fields
+        parts = zip(calls.ids, calls.names, texts, calls.calls, calls.specs, strict=True)
+        return tuple(
+            CallSchema(
+                id=key,
+                name=name,
+                text=text,
+                type=str(call.type),
+                arg_types=tuple(str(fields[a].type) for a in call.args),
+                since=spec.since or 0,
+                initial=_initial(spec),
+            )
+            for key, name, text, call, spec in parts
+        )
+
+    def labels(self, below: p.PhysicalNode) -> dict[str, str]:
+        """What the fields of ``below`` are for people, by their names in state."""
+        if self._lineages is None:
+            return {}
+        lineage = self._lineages.of(below)
+        return dict(zip(lineage.columns, lineage.texts, strict=True))
+
+    def _dated(
+        self, stored: OperatorSchema | None, key: str, call: AggregateSpec, made: Made
+    ) -> AggregateSpec:
+        if stored is None:
+            return replace(call, since=0)
+        known = [replace(call, since=c.since) for c in stored.calls if c.id == key]
+        if known:
+            return known[0]
+        for since in sorted({c.since for c in stored.calls} | {0}):
+            dated = replace(call, since=since)
+            if holds(stored, made((dated,))):
+                return dated
+        return replace(call, since=self.epoch)
+
+
+def holds(stored: OperatorSchema, spec: object) -> bool:
+    """Whether the state of an operator has all columns that ``spec`` needs."""
+    return isinstance(spec, Evolving) and not any(missing(stored, layout) for layout in spec.evolving)
+
+
+def missing(stored: OperatorSchema, layout: Layout) -> list[str]:
+    """The columns of ``layout`` that the state does not have, or has as something else."""
+    columns = stored.tables.get(layout.name, {})
+    return [name for name, kind in layout.described.items() if columns.get(name) != kind]
+
+
+def operator_schema(
+    kind: str, node: p.PhysicalNode, spec: object, names: StateNames, calls: NamedCalls | None
+) -> OperatorSchema:
+    """What the state of an operator is made of."""
+    layouts = spec.evolving if isinstance(spec, Evolving) else ()
+    return OperatorSchema(
+        kind=kind,
+        text=_short(describe(node)),
+        rows=names.rows(node),
+        identity=names.ids.of(node),
+        retracts=calls is not None and bool(RETRACTIONS & calls.below.traits.kinds),
+        calls=() if calls is None else names.described(calls),
+        tables={layout.name: layout.described for layout in layouts},
+        labels={} if calls is None else names.labels(calls.below),
+        types={} if calls is None else {f.name: str(f.type) for f in names.fields(calls.below)},
+    )
+
+
+def _short(text: str) -> str:
+    """Without what it computes, which its calls say."""
+    start, found, _ = text.partition(", select=[")
+    return f"{start})" if found else text
+
+
+def _initial(call: AggregateSpec) -> str:
+    """The value over no rows."""
+    found = declared(call.function)
+    return "NULL" if found is None or found.over_no_rows is None else str(found.over_no_rows)
