@@ -128,7 +128,11 @@ def test_what_state_does_not_depend_on_may_change(insert: str, change: tuple[str
         (SUMS, (", 'source.monitor-interval'='1 s'", ""), "other options or types"),
         (SUMS, ("k INT, a BIGINT", "k INT, a INT"), r"it has SUM\(a\) of BIGINT, now of INT"),
         (WINDOWS, ("'1' MINUTE", "'2' MINUTE"), "where this query has"),
-        (WINDOWS, ("DISTINCT b", "b"), r"Sink.* has other options|n was COUNT\(DISTINCT b\), now it is COUNT\(b\)"),
+        (
+            WINDOWS,
+            ("DISTINCT b", "b"),
+            r"Sink.* has other options|n was COUNT\(DISTINCT b\), now it is COUNT\(b\)",
+        ),
         (WINDOWS, ("ts - INTERVAL '5' SECOND", "ts - INTERVAL '1' SECOND * k"), "where this query has"),
         (RANKED, ("ORDER BY a", "ORDER BY a DESC"), "where this query has"),
         (RANKED, ("r <= 3", "r <= 2"), "where this query has"),

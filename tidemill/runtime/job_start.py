@@ -45,6 +45,7 @@ from tidemill.physical import nodes as p
 from tidemill.physical.identities import RULES, identities
 from tidemill.runtime import graph as g
 from tidemill.runtime.checkpoint.directory import CheckpointDirectory, EpochCommit
+from tidemill.runtime.checkpoint.evolution import evolution
 from tidemill.runtime.checkpoint.identity import JobIdentity, changed_functions
 from tidemill.runtime.checkpoint.origin import Origin
 from tidemill.runtime.checkpoint.savepoint import Savepoint
@@ -57,7 +58,7 @@ from tidemill.runtime.job_identity import job_identity
 from tidemill.runtime.job_plan import PlanNode, job_plan
 from tidemill.runtime.late_table import LateTable, late_table
 from tidemill.runtime.outputs import Collector, CollectOutput, Output, SinkOutput
-from tidemill.runtime.progress import EpochProgress, FunctionsChanged, JobBegun, JobEvent
+from tidemill.runtime.progress import EpochProgress, FunctionsChanged, JobBegun, JobEvent, StateTakenOver
 from tidemill.runtime.recording import Recording
 from tidemill.runtime.running_job import RunningJob
 from tidemill.runtime.shared_files import ONE_MACHINE, SharedFiles
@@ -204,10 +205,15 @@ def compile_context(
 
 
 def unread_job(
-    roots: Sequence[p.PhysicalNode], config: Configuration, *, frames: Mapping[str, DataFrame], zone: str
+    roots: Sequence[p.PhysicalNode],
+    config: Configuration,
+    *,
+    frames: Mapping[str, DataFrame],
+    zone: str,
+    names: StateNames | None = None,
 ) -> tuple[dict[str, g.ExecNode], CompileContext]:
     """The graph of each output of a job of these plans, and its compile context. No table is opened."""
-    context = compile_context(roots, config, frames=frames, zone=zone, parallelism=1)
+    context = compile_context(roots, config, frames=frames, zone=zone, parallelism=1, names=names)
     context.make_source = lambda request: _UNREAD
     return compiled(context, lambda: _compiled_outputs(roots, context, config)), context
 
@@ -323,6 +329,9 @@ class _Preparation:
         else:
             made = self._checkpoint.open(wanted, drops=self._request.config.read(IGNORE_UNCLAIMED))
         stored = self._left or made
+        found = evolution(stored, wanted)
+        if not found.is_same:
+            self._request.on_event(StateTakenOver(job_id=made.job_id, changes=tuple(map(str, found.changes))))
         self._identity, self._context = made, context
         changed = changed_functions(stored, wanted)
         if changed:

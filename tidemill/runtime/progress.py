@@ -125,6 +125,18 @@ class JobEnded:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class StateTakenOver:
+    """A job begins with the state of another query; ``changes`` as EXPLAIN EVOLUTION has them."""
+
+    job_id: str
+    changes: tuple[str, ...]
+
+    @property
+    def text(self) -> str:
+        return f"Another query has left the state that this one takes over: {'; '.join(self.changes)}."
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class FunctionsChanged:
     """A job takes up state that functions of other code have made."""
 
@@ -149,6 +161,7 @@ JobEvent = (
     | PartitionsRead
     | ExchangesBlocked
     | FunctionsChanged
+    | StateTakenOver
     | JobEnded
 )
 

@@ -27,7 +27,7 @@ from tidemill.plan import nodes as n
 from tidemill.plan.constants import is_constant, literal_rows
 from tidemill.runtime import batch_job, job_start
 from tidemill.runtime.job_start import JobRequest
-from tidemill.runtime.progress import ExchangesBlocked, FunctionsChanged, JobEvent, unheard
+from tidemill.runtime.progress import ExchangesBlocked, FunctionsChanged, JobEvent, StateTakenOver, unheard
 from tidemill.runtime.restarts.job import RestartingJob
 from tidemill.runtime.restarts.strategy import NoRestart, strategy_of
 from tidemill.runtime.running_job import RunningJob
@@ -192,7 +192,7 @@ def job_request(context: SessionContext, name: str, checkpoint_directory: str = 
 
 
 def _told(context: SessionContext, event: JobEvent) -> None:
-    if isinstance(event, ExchangesBlocked | FunctionsChanged):
+    if isinstance(event, ExchangesBlocked | FunctionsChanged | StateTakenOver):
         context.warn(event.text)
     context.on_event(event)
 

@@ -130,9 +130,13 @@ def _compared(then: OperatorSchema, now: OperatorSchema) -> Iterator[Change]:
     here = {call.id for call in now.calls}
     gone = [call for call in then.calls if call.id not in here]
     replaced = {call.name: call for call in gone}
-    old = {0, *(call.since for call in then.calls)}
-    added = {call.since for call in now.calls if call.id not in before} - old
-    unlike = next(_unlike(then, now, added), "")
+    lacks = list(_lacks(then, now))
+    # What calls begin with now has their epoch in its name.
+    marks = {f" SINCE {c.since}": c.since for c in now.calls if c.id not in before and c.since}
+    added = {
+        since for mark, since in marks.items() if any(mark in f"{table} {name}" for table, name in lacks)
+    }
+    unlike = next((_unlike(then, now, *x) for x in lacks if not any(m in " ".join(x) for m in marks)), "")
     yield _whole(now, unlike and f"the state of {now.text} is laid out in another way: {unlike}")
     for call in now.calls:
         part = partial(Change, operator=now.text, part=call.text)
@@ -175,20 +179,20 @@ def _added(part: Part, call: CallSchema, now: OperatorSchema) -> Change:
     return part(verdict=Verdict.ADDED, detail=f"begins with {call.initial} in epoch {call.since}")
 
 
-def _unlike(then: OperatorSchema, now: OperatorSchema, added: set[int]) -> Iterator[str]:
-    """What calls that stay need and state lacks."""
-    own = tuple(f" SINCE {since}" for since in added)
+def _lacks(then: OperatorSchema, now: OperatorSchema) -> Iterator[tuple[str, str]]:
+    """The columns, by table, that the query needs and state does not have, or has as another type."""
     for table, columns in now.tables.items():
-        if any(mark in table for mark in own):
-            continue
-        held = then.tables.get(table)
-        if held is None:
-            yield f"it has no table '{now.readable(table)}'"
-            continue
+        held = then.tables.get(table, {})
         for name, kind in columns.items():
-            if held.get(name) != kind and not any(mark in name for mark in own):
-                found = held.get(name, "missing")
-                yield f"column '{now.readable(name)}' is {found}, the query needs {kind}"
+            if held.get(name) != kind:
+                yield table, name
+
+
+def _unlike(then: OperatorSchema, now: OperatorSchema, table: str, name: str) -> str:
+    if table not in then.tables:
+        return f"it has no table '{now.readable(table)}'"
+    found = then.tables[table].get(name, "missing")
+    return f"column '{now.readable(name)}' is {found}, the query needs {now.tables[table][name]}"
 
 
 def _rows(stored: JobIdentity, wanted: JobIdentity) -> Iterator[Change]:

@@ -5,12 +5,15 @@ from __future__ import annotations
 from functools import singledispatch
 
 from tidemill.errors import NotSupportedError
+from tidemill.plan import nodes as n
 from tidemill.session import execution, explaining, planning
 from tidemill.session.context import SessionContext
 from tidemill.session.result import StatementKind, TableResult, listing
 from tidemill.session.statements import create_table_as
 from tidemill.sql import statements as s
 from tidemill.types.logical import STRING, Field
+
+_CHANGES = tuple(Field(name, STRING) for name in ("operator", "part", "change", "detail"))
 
 
 def query(statement: s.Query, context: SessionContext) -> TableResult:
@@ -28,7 +31,10 @@ def statement_set(statement: s.StatementSet, context: SessionContext) -> TableRe
 
 def explain(statement: s.Explain, context: SessionContext) -> TableResult:
     try:
-        text = _explained(statement.target, statement, context)
+        plans = _explained(statement.target, context)
+        if statement.state:
+            return _evolution(statement, context, plans)
+        text = explaining.text(context, plans, statement.details)
     except NotSupportedError as e:
         # A node that cannot run has no place in the text: the statement has.
         e.position = e.position or statement.target.position
@@ -36,34 +42,39 @@ def explain(statement: s.Explain, context: SessionContext) -> TableResult:
     return listing((Field("result", STRING),), [(text,)], StatementKind.EXPLAIN)
 
 
+def _evolution(statement: s.Explain, context: SessionContext, plans: list[n.LogicalNode]) -> TableResult:
+    context.permissions.check_place(statement.state, "EXPLAIN EVOLUTION", statement.position)
+    changes = explaining.evolution_of(context, plans, statement.state)
+    rows = [(change.operator, change.part or None, change.verdict.value, change.detail) for change in changes]
+    return listing(_CHANGES, rows, StatementKind.EXPLAIN)
+
+
 @singledispatch
-def _explained(target: s.Statement, statement: s.Explain, context: SessionContext) -> str:
-    raise NotSupportedError(
-        f"EXPLAIN of {type(target).__name__} is not supported", position=statement.position
-    )
+def _explained(target: s.Statement, context: SessionContext) -> list[n.LogicalNode]:
+    """The bound plans."""
+    raise NotSupportedError(f"EXPLAIN of {type(target).__name__} is not supported")
 
 
 @_explained.register
-def _(target: s.Query, statement: s.Explain, context: SessionContext) -> str:
-    return explaining.text(context, [planning.bind(context, target)], statement.details)
+def _(target: s.Query, context: SessionContext) -> list[n.LogicalNode]:
+    return [planning.bind(context, target)]
 
 
 @_explained.register
-def _(target: s.Insert, statement: s.Explain, context: SessionContext) -> str:
-    return explaining.text(context, [planning.bind_insert(context, target)], statement.details)
+def _(target: s.Insert, context: SessionContext) -> list[n.LogicalNode]:
+    return [planning.bind_insert(context, target)]
 
 
 @_explained.register
-def _(target: s.CreateTable, statement: s.Explain, context: SessionContext) -> str:
-    return explaining.text(context, [create_table_as.planned(target, context)[1]], statement.details)
+def _(target: s.CreateTable, context: SessionContext) -> list[n.LogicalNode]:
+    return [create_table_as.planned(target, context)[1]]
 
 
 @_explained.register
-def _(target: s.StatementSet, statement: s.Explain, context: SessionContext) -> str:
-    sinks = [planning.bind_insert(context, i) for i in target.inserts]
-    return explaining.text(context, sinks, statement.details)
+def _(target: s.StatementSet, context: SessionContext) -> list[n.LogicalNode]:
+    return [planning.bind_insert(context, i) for i in target.inserts]
 
 
 @_explained.register
-def _(target: s.Unsupported, statement: s.Explain, context: SessionContext) -> str:
+def _(target: s.Unsupported, context: SessionContext) -> list[n.LogicalNode]:
     raise NotSupportedError(f"{target.feature} is not supported", position=target.position)

@@ -69,7 +69,8 @@ class ExecutePlan(Statement):
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Explain(Statement):
     """``details`` of CHANGELOG_MODE, EXECUTION_PLAN, ESTIMATED_COST, JSON_EXECUTION_PLAN, PLAN_ADVICE, as
-    written."""
+    written. ``state``: EXPLAIN EVOLUTION FROM 'path', what becomes of the state there; else ''."""
 
     target: Query | Insert | StatementSet | CreateTable | Unsupported
     details: tuple[str, ...] = ()
+    state: str = ""

@@ -134,15 +134,23 @@ class Statements:
 
     def _explain(self, token: Token) -> s.Statement:
         details: list[str] = []
+        state = ""
         if self.cursor.take("PLAN"):
             self.cursor.expect("FOR")
+        elif self.cursor.take("EVOLUTION"):
+            self.cursor.expect("FROM")
+            state = self.cursor.string()
         elif self.cursor.at_any(*_EXPLAIN_DETAILS):
             details = self.cursor.separated(lambda: self.cursor.expect_any(*_EXPLAIN_DETAILS))
             if len(set(details)) < len(details):
                 raise SqlSyntaxError("Duplicate EXPLAIN DETAIL is not allowed.", position=token.position)
         target = self._explained()
         return s.Explain(
-            target=target, details=tuple(details), text=self.cursor.text_since(token), position=token.position
+            target=target,
+            details=tuple(details),
+            state=state,
+            text=self.cursor.text_since(token),
+            position=token.position,
         )
 
     def _explained(self) -> s.Query | s.Insert | s.StatementSet | s.CreateTable | s.Unsupported:

@@ -1,0 +1,167 @@
+"""Another query takes over the state of an aggregation: what it gives is what each call gives over the rows
+that it has seen."""
+
+from __future__ import annotations
+
+import datetime as dt
+import random
+from collections.abc import Callable, Sequence
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from tests.runtime.changing_query import ChangingQuery, Row, session
+from tidemill.changelog.watermarks import END
+
+Values = list[Any]
+
+
+def _sum(values: Values) -> int | None:
+    return sum(values) if values else None
+
+
+def _average(values: Values) -> int | None:
+    return int(sum(values) / len(values)) if values else None
+
+
+CALLS: dict[str, tuple[str, Callable[[Values], Any], frozenset[str]]] = {
+    "COUNT(*)": ("k", len, frozenset({"rows"})),
+    "COUNT(a)": ("a", len, frozenset({"COUNT(a)"})),
+    "SUM(a)": ("a", _sum, frozenset({"SUM(a)"})),
+    "SUM(b)": ("b", _sum, frozenset({"SUM(b)"})),
+    "AVG(a)": ("a", _average, frozenset({"SUM(a)", "COUNT(a)"})),
+    "MIN(b)": ("b", lambda v: min(v, default=None), frozenset({"MIN(b)"})),
+    "MAX(a)": ("a", lambda v: max(v, default=None), frozenset({"MAX(a)"})),
+    "COUNT(DISTINCT b)": ("b", lambda v: len(set(v)), frozenset({"distinct", "COUNT(DISTINCT b)"})),
+    "SUM(DISTINCT b)": ("b", lambda v: _sum(list(set(v))), frozenset({"distinct", "SUM(DISTINCT b)"})),
+    "SUM(a) FILTER (WHERE f)": ("a", _sum, frozenset({"SUM(a) f"})),
+    "COUNT(DISTINCT b) FILTER (WHERE f)": ("b", lambda v: len(set(v)), frozenset({"distinct f", "COUNT f"})),
+}
+"""By call: the column it reads, its value, and the parts of state that it is made of."""
+
+
+def value(call: str, rows: list[Row]) -> Any:
+    column, made, _ = CALLS[call]
+    counted = [row for row in rows if "FILTER" not in call or row["f"]]
+    return made([row[column] for row in counted if row[column] is not None])
+
+
+def sinces(before: dict[str, int], calls: list[str], epoch: int) -> dict[str, int]:
+    """The first epoch that each of ``calls`` sees: a new one sees the rows of those that have all its parts."""
+    found = {}
+    for call in calls:
+        parts = CALLS[call][2]
+        shared = [
+            since
+            for since in sorted(set(before.values()))
+            if parts <= frozenset().union(*(CALLS[c][2] for c, s in before.items() if s == since))
+        ]
+        found[call] = before.get(call, min(shared, default=epoch))
+    return found
+
+
+def rows(chance: random.Random, count: int, first: int, last: int) -> list[Row]:
+    return [
+        {
+            "k": chance.randrange(3),
+            "a": chance.choice([None, *range(-3, 9)]),
+            "b": chance.randrange(5),
+            "f": chance.choice([True, False, None]),
+            "ts": chance.randrange(first, last),
+        }
+        for _ in range(count)
+    ]
+
+
+def changes(chance: random.Random, calls: Sequence[str] = tuple(CALLS)) -> list[list[str]]:
+    """``calls`` of one query after another: added, dropped, in another order."""
+    return [chance.sample(calls, chance.randrange(1, 7)) for _ in range(5)]
+
+
+@pytest.mark.parametrize("seed", range(20))
+def test_calls_come_and_go_and_each_counts_what_it_has_seen(tmp_path: Path, seed: int) -> None:
+    chance = random.Random(seed)
+    query, seen, known = ChangingQuery(tmp_path), list[tuple[int, Row]](), dict[str, int]()
+    for number, calls in enumerate(changes(chance)):
+        named = ", ".join(f"{call} AS c{number}_{i}" for i, call in enumerate(calls))
+        query.start(f"SELECT k, {named} FROM clicks GROUP BY k")
+        known = sinces(known, calls, query.number + 1) if known else dict.fromkeys(calls, 0)
+        for _ in range(chance.randrange(0, 3)):
+            came = rows(chance, 4, 0, 1)
+            shown = {fields[0]: fields for kind, fields in query.epoch(came) if kind in (0, 2)}
+            before = [row for _, row in seen]
+            seen += [(query.number, row) for row in came]
+            for key in {row["k"] for row in came}:
+                own = [(epoch, row) for epoch, row in seen if row["k"] == key]
+                wanted = tuple(value(c, [r for e, r in own if e >= known[c]]) for c in calls)
+                is_new = key not in {row["k"] for row in before}
+                assert key in shown or not is_new
+                if key in shown:
+                    assert shown[key] == (key, *wanted)
+
+
+WINDOWS: dict[str, tuple[str, Callable[[int], list[int]]]] = {
+    "TUMBLE": ("INTERVAL '0.010' SECOND", lambda t: [t // 10 * 10 + 10]),
+    "HOP": ("INTERVAL '0.005' SECOND, INTERVAL '0.010' SECOND", lambda t: [t // 5 * 5 + 5, t // 5 * 5 + 10]),
+    "CUMULATE": (
+        "INTERVAL '0.005' SECOND, INTERVAL '0.010' SECOND",
+        lambda t: [end for end in (t // 10 * 10 + 5, t // 10 * 10 + 10) if t < end],
+    ),
+}
+
+
+@pytest.mark.parametrize("seed", range(6))
+@pytest.mark.parametrize("function", WINDOWS)
+def test_open_windows_go_on_under_another_query(tmp_path: Path, function: str, seed: int) -> None:
+    chance = random.Random(seed)
+    text, ends_of = WINDOWS[function]
+    query, seen, known = ChangingQuery(tmp_path), list[tuple[int, Row]](), dict[str, int]()
+    for number, calls in enumerate(changes(chance)):
+        named = ", ".join(f"{call} AS c{number}_{i}" for i, call in enumerate(calls))
+        windows = f"{function}(TABLE clicks, DESCRIPTOR(ts), {text})"
+        query.start(
+            f"SELECT k, window_start, window_end, {named} FROM TABLE({windows}) "
+            "GROUP BY k, window_start, window_end"
+        )
+        known = sinces(known, calls, query.number + 1) if known else dict.fromkeys(calls, 0)
+        came = rows(chance, 6, 0, 20)
+        assert query.epoch(came) == []
+        seen += [(query.number, row) for row in came]
+    got = [fields for _, fields in query.epoch([], END)]
+    assert len(got) == len({(row["k"], end) for _, row in seen for end in ends_of(row["ts"])})
+    for key, *shown, _, end in got:
+        at = (end - dt.datetime(1970, 1, 1)) // dt.timedelta(milliseconds=1)
+        own = [(epoch, row) for epoch, row in seen if row["k"] == key and at in ends_of(row["ts"])]
+        assert shown == [value(c, [row for epoch, row in own if epoch >= known[c]]) for c in calls]
+
+
+ACCUMULATED = [call for call in CALLS if "DISTINCT" not in call]
+"""Others make such windows keep their rows."""
+EARLY = {
+    "table.exec.emit.early-fire.enabled": "true",
+    "table.exec.emit.early-fire.delay": "0 ms",
+}
+
+
+@pytest.mark.parametrize("seed", range(6))
+@pytest.mark.parametrize("window", ["SESSION", "TUMBLE, early"])
+def test_sessions_and_windows_that_were_shown_go_on(tmp_path: Path, window: str, seed: int) -> None:
+    chance = random.Random(seed)
+    name, _, early = window.partition(",")
+    query = ChangingQuery(tmp_path, session(**EARLY if early else {}))
+    seen, known = list[tuple[int, Row]](), dict[str, int]()
+    for number, calls in enumerate(changes(chance, ACCUMULATED)):
+        named = ", ".join(f"{call} AS c{number}_{i}" for i, call in enumerate(calls))
+        query.start(f"SELECT k, {named} FROM clicks GROUP BY k, {name}(ts, INTERVAL '0.100' SECOND)")
+        known = sinces(known, calls, query.number + 1) if known else dict.fromkeys(calls, 0)
+        came = rows(chance, 6, 0, 20)
+        seen += [(query.number + 1, row) for row in came]
+        shown = {fields[0]: fields for kind, fields in query.epoch(came) if kind in (0, 2)}
+        assert early or not shown
+    shown |= {fields[0]: fields for kind, fields in query.epoch([], END) if kind in (0, 2)}
+    assert shown.keys() >= {row["k"] for row in (came if early else [row for _, row in seen])}
+    for key, fields in shown.items():
+        own = [(epoch, row) for epoch, row in seen if row["k"] == key]
+        last = tuple(value(c, [row for epoch, row in own if epoch >= known[c]]) for c in calls)
+        assert fields[1 : len(calls) + 1] == last
