@@ -36,7 +36,7 @@ CALLS: dict[str, tuple[str, Callable[[Values], Any], frozenset[str]]] = {
     "COUNT(DISTINCT b)": ("b", lambda v: len(set(v)), frozenset({"distinct", "COUNT(DISTINCT b)"})),
     "SUM(DISTINCT b)": ("b", lambda v: _sum(list(set(v))), frozenset({"distinct", "SUM(DISTINCT b)"})),
     "SUM(a) FILTER (WHERE f)": ("a", _sum, frozenset({"SUM(a) f"})),
-    "COUNT(DISTINCT b) FILTER (WHERE f)": ("b", lambda v: len(set(v)), frozenset({"distinct f", "COUNT f"})),
+    "COUNT(DISTINCT b) FILTER (WHERE f)": ("b", lambda v: len(set(v)), frozenset({"d f", "COUNT f"})),
 }
 """By call: the column it reads, its value, and the parts of state that it is made of."""
 

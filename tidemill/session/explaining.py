@@ -66,8 +66,9 @@ def text(context: SessionContext, plans: Sequence[n.LogicalNode], details: tuple
 
 
 def evolution_of(context: SessionContext, plans: Sequence[n.LogicalNode], place: str) -> tuple[Change, ...]:
-    """What becomes of the state of the savepoint, or of the ended job's checkpoint, in the directory ``place``
-    if a job of these plans starts from it. StateError if there is none."""
+    """What becomes of the state in the directory ``place`` if a job of these plans starts from it.
+
+    StateError if there is neither a savepoint nor the checkpoint of a job that has ended."""
     if execution.is_batch(context):
         raise NotSupportedError("EXPLAIN EVOLUTION is not supported under batch mode.")
     config = bundled(context.configuration, plans)

@@ -130,13 +130,10 @@ def _compared(then: OperatorSchema, now: OperatorSchema) -> Iterator[Change]:
     here = {call.id for call in now.calls}
     gone = [call for call in then.calls if call.id not in here]
     replaced = {call.name: call for call in gone}
-    lacks = list(_lacks(then, now))
     # What calls begin with now has their epoch in its name.
-    marks = {f" SINCE {c.since}": c.since for c in now.calls if c.id not in before and c.since}
-    added = {
-        since for mark, since in marks.items() if any(mark in f"{table} {name}" for table, name in lacks)
-    }
-    unlike = next((_unlike(then, now, *x) for x in lacks if not any(m in " ".join(x) for m in marks)), "")
+    marks = {f" SINCE {call.born}" for call in now.calls if call.id not in before}
+    lacks = (x for x in _lacks(then, now) if not any(mark in " ".join(x) for mark in marks))
+    unlike = next((_unlike(then, now, *column) for column in lacks), "")
     yield _whole(now, unlike and f"the state of {now.text} is laid out in another way: {unlike}")
     for call in now.calls:
         part = partial(Change, operator=now.text, part=call.text)
@@ -145,7 +142,7 @@ def _compared(then: OperatorSchema, now: OperatorSchema) -> Iterator[Change]:
             yield _stayed(part, stored, call)
         elif call.name in replaced:
             yield _replaced(part, replaced.pop(call.name), call, now)
-        elif call.since not in added:
+        elif call.since != call.born:
             yield part(verdict=Verdict.COMPLETE, detail="from state that is there")
         else:
             yield _added(part, call, now)

@@ -14,7 +14,8 @@ from typing import Any, Self
 class CallSchema:
     """An aggregate call. ``id``: what it is, over columns of sources; ``name``: its column of the result;
     ``text``: what it is, for people; ``type``, ``arg_types``: as Flink spells them; ``since``: the first
-    epoch that it saw, 0 for all; ``initial``: its value over no rows."""
+    epoch that it saw, ``born``: that in which the query got it, both 0 from the start; ``initial``: its value
+    over no rows."""
 
     id: str
     name: str
@@ -22,6 +23,7 @@ class CallSchema:
     type: str
     arg_types: tuple[str, ...] = ()
     since: int = 0
+    born: int = 0
     initial: str = "NULL"
 
 

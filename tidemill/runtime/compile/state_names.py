@@ -25,7 +25,6 @@ from tidemill.physical.lineage import Lineages
 from tidemill.physical.names import free_name
 from tidemill.plan.expressions import AggregateCall
 from tidemill.runtime.checkpoint.operator_schema import CallSchema, OperatorSchema
-from tidemill.state.layout import Layout
 from tidemill.types.logical import Field
 
 Calls = tuple[AggregateSpec, ...]
@@ -36,7 +35,7 @@ Made = Callable[[Calls], object]
 @dataclass(frozen=True, slots=True, kw_only=True)
 class NamedCalls:
     """An operator's id, and its calls over fields of ``below``: as the plan has them, as the kernel does,
-    their ids, and the names of their results."""
+    their ids, the names of their results, and the epochs in which the query got them."""
 
     operator: str
     below: p.PhysicalNode
@@ -44,6 +43,7 @@ class NamedCalls:
     specs: Calls
     ids: tuple[str, ...] = ()
     names: tuple[str, ...] = ()
+    born: tuple[int, ...] = ()
 
 
 def unused(name: str, taken: Container[str]) -> str:
@@ -135,14 +135,25 @@ class StateNames:
         columns = self._lineages.of(below).columns
         ids = tuple(self._lineages.call(call, columns) for call in calls)
         operator = self.operator(kind, node, ids)
+        stored = self.stored.get(operator)
+        before = {} if stored is None else {call.id: call for call in stored.calls}
         taken: set[str] = set()
-        named = []
+        named, born = [], []
         for key, spec in zip(ids, specs, strict=True):
-            dated = self._dated(self.stored.get(operator), key, spec, made)
-            named.append(replace(dated, name=free_name(f"#{key} SINCE {dated.since}", taken)))
+            known = before.get(key)
+            born.append(known.born if known is not None else self.epoch if stored is not None else 0)
+            since = known.since if known is not None else self._since(stored, spec, made)
+            name = free_name(f"#{key} SINCE {born[-1]}", taken)
+            named.append(replace(spec, since=since, name=name))
         names = tuple(spec.name for spec in specs)
         return NamedCalls(
-            operator=operator, below=below, calls=calls, specs=tuple(named), ids=ids, names=names
+            operator=operator,
+            below=below,
+            calls=calls,
+            specs=tuple(named),
+            ids=ids,
+            names=names,
+            born=tuple(born),
         )
 
     def described(self, calls: NamedCalls) -> tuple[CallSchema, ...]:
@@ -151,7 +162,7 @@ class StateNames:
             return ()
         texts = self._lineages.call_texts(calls.calls, calls.below)
         fields = calls.below.fields
-        parts = zip(calls.ids, calls.names, texts, calls.calls, calls.specs, strict=True)
+        parts = zip(calls.ids, calls.names, calls.born, texts, calls.calls, calls.specs, strict=True)
         return tuple(
             CallSchema(
                 id=key,
@@ -160,9 +171,10 @@ class StateNames:
                 type=str(call.type),
                 arg_types=tuple(str(fields[a].type) for a in call.args),
                 since=spec.since or 0,
+                born=born,
                 initial=_initial(spec),
             )
-            for key, name, text, call, spec in parts
+            for key, name, born, text, call, spec in parts
         )
 
     def labels(self, below: p.PhysicalNode) -> dict[str, str]:
@@ -172,30 +184,26 @@ class StateNames:
         lineage = self._lineages.of(below)
         return dict(zip(lineage.columns, lineage.texts, strict=True))
 
-    def _dated(
-        self, stored: OperatorSchema | None, key: str, call: AggregateSpec, made: Made
-    ) -> AggregateSpec:
+    def _since(self, stored: OperatorSchema | None, call: AggregateSpec, made: Made) -> int:
+        """The first epoch that a call sees which the query did not have."""
         if stored is None:
-            return replace(call, since=0)
-        known = [replace(call, since=c.since) for c in stored.calls if c.id == key]
-        if known:
-            return known[0]
-        for since in sorted({c.since for c in stored.calls} | {0}):
-            dated = replace(call, since=since)
-            if holds(stored, made((dated,))):
-                return dated
-        return replace(call, since=self.epoch)
+            return 0
+        for since in sorted({call.since for call in stored.calls} | {0}):
+            if holds(stored, made((replace(call, since=since),)), but=call.name):
+                return since
+        return self.epoch
 
 
-def holds(stored: OperatorSchema, spec: object) -> bool:
-    """Whether the state of an operator has all columns that ``spec`` needs."""
-    return isinstance(spec, Evolving) and not any(missing(stored, layout) for layout in spec.evolving)
-
-
-def missing(stored: OperatorSchema, layout: Layout) -> list[str]:
-    """The columns of ``layout`` that the state does not have, or has as something else."""
-    columns = stored.tables.get(layout.name, {})
-    return [name for name, kind in layout.described.items() if columns.get(name) != kind]
+def holds(stored: OperatorSchema, spec: object, but: str) -> bool:
+    """Whether the state of an operator has all columns that ``spec`` needs, ``but`` one."""
+    if not isinstance(spec, Evolving):
+        return False
+    return not any(
+        stored.tables.get(layout.name, {}).get(name) != kind
+        for layout in spec.evolving
+        for name, kind in layout.described.items()
+        if name != but
+    )
 
 
 def operator_schema(
