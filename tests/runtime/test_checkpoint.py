@@ -23,6 +23,7 @@ IDENTITY = JobIdentity(
     fingerprint="f",
     nodes={"1": "Scan(a)", "2": "Sum(a)"},
     operators={"agg-2": "x"},
+    rules=4,
 )
 
 
@@ -126,8 +127,8 @@ DAMAGED = [
     (b"[]", "holds a JSON list"),
     (b"\xfe\xff", "is damaged: 'utf-8'"),
     (b'{"version":3,"checksum":"00', "is damaged"),
-    (b'{"version":5,"new":"form"}', "format version 5, this Tidemill reads version 4"),
-    (b'{"version":1,"epoch":3}', "format version 1, this Tidemill reads version 4"),
+    (b'{"version":6,"new":"form"}', "format version 6, this Tidemill reads version 5"),
+    (b'{"version":1,"epoch":3}', "format version 1, this Tidemill reads version 5"),
     (encode_record(4, {}), "is damaged"),
     (encode_record(4, {"epoch": 3, "unheard": 1}), "is damaged: .*unexpected keyword argument"),
 ]

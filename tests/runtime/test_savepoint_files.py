@@ -33,6 +33,7 @@ IDENTITY = JobIdentity(
     fingerprint="f",
     nodes={"1": "Scan(a)", "2": "Sum(a)"},
     operators={OPERATOR: "x"},
+    rules=4,
     facts={"the time zone": "UTC"},
 )
 WANTED = replace(IDENTITY, job_id="new", name="again")
@@ -180,11 +181,11 @@ def test_a_part_of_the_query_starts_where_state_may_be_left_out(savepoint: Path,
     part = replace(WANTED, fingerprint="g", nodes={"1": "Scan(a)"}, operators={})
     with pytest.raises(StateError, match="which this query lacks"):
         start(savepoint, tmp_path / "new", part)
-    assert start(savepoint, tmp_path / "new", part, part=True).manifests == {}
+    assert start(savepoint, tmp_path / "new", part, drops=True).manifests == {}
     assert not list((tmp_path / "new" / "state").rglob("*.arrow"))
     more = replace(part, nodes={**part.nodes, "9": "Filter(a)"})
-    with pytest.raises(StateError, match=r"it lacks Filter\(a\)"):
-        start(savepoint, tmp_path / "other", more, part=True)
+    with pytest.raises(StateError, match=r"where this query has Filter\(a\)"):
+        start(savepoint, tmp_path / "other", more, drops=True)
 
 
 def test_a_kill_while_a_savepoint_is_taken_up_leaves_what_the_next_start_fills(
@@ -355,4 +356,4 @@ def test_a_savepoint_of_format_3_is_taken_up_by_its_own_rules(tmp_path: Path) ->
     runs = [n for n in names(tmp_path / "new") if n.endswith(".arrow")]
     assert runs == [n for n in names(RECORDED) if n.endswith(".arrow")]
     job = json.loads((tmp_path / "new" / "job.json").read_bytes())
-    assert (job["version"], job["rules"], job["job_id"]) == (4, 3, "new")
+    assert (job["version"], job["rules"], job["job_id"]) == (5, 3, "new")

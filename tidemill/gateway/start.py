@@ -44,6 +44,7 @@ from tidemill.gateway.service.sessions import Session
 from tidemill.gateway.service.statements import Json, SqlStatements, new_environment, restored_environment
 from tidemill.gateway.service.telemetry import Silent, Telemetry
 from tidemill.gateway.store.store import KeptJob, KeptSession, Store
+from tidemill.runtime.restarts.job import RestartingJob
 from tidemill.runtime.spark.session import spark_application
 from tidemill.runtime.spark.settings import MASTER, is_within_machine, spark_settings
 from tidemill.session.catalogs.database import sqlite_url
@@ -200,13 +201,17 @@ class House:
                 self._memory.job_started(job, places[0], user, statement, snapshot)
             self._follow(job, places[0], user)
 
+        def job_altered(job: JobHandle, statement: str, snapshot: Json) -> None:
+            assert isinstance(job, RestartingJob)
+            self._memory.job_started(job, job.directory, user, statement, snapshot)
+
         context.catalogs_url, context.catalogs_seal = lambda: self._url, self._seal
         context.permissions = self._reach(user)
         given = context.configuration.items()
         context.permissions.check_options({k: v for k, v in given if self.config.get(k) != v})
         self._watch(context, user)
         context.jobs, context.place_job = self.jobs(user), place_job
-        statements.job_started = job_started
+        statements.job_started, statements.job_altered = job_started, job_altered
         return statements
 
     def _reach(self, user: str) -> Permissions:

@@ -44,6 +44,11 @@ class RunningJob:
         return not self._done.is_set()
 
     @property
+    def directory(self) -> str:
+        """Where its state lies; '' if that goes with the job."""
+        return self._job.checkpoint.root.shown("") if self._job.settings.resumable else ""
+
+    @property
     def status(self) -> str:
         """RUNNING, FINISHED, CANCELED or FAILED, as in Flink."""
         return "RUNNING" if self.is_running() else self._end

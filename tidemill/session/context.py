@@ -52,7 +52,8 @@ class SessionContext:
     ``module_folders``: where modules of user functions are looked for, besides Python's own path.
     ``jobs``: its INSERTs; sessions may share them. ``jobs_in``: how many jobs have used a checkpoint
     directory. ``work``: the name of what Spark does for the statement under way, to give it up by; '' where
-    nobody would. ``on_job`` hears of a started INSERT before anybody waits for it.
+    nobody would. ``on_job`` hears of a started INSERT before anybody waits for it,
+    ``on_altered`` of an altered one.
     ``statement``: the text of the one that runs.
     ``compiled``: the statement of the compiled plan that runs; '' for one that was given itself.
     ``place_job``: where the next INSERT's job keeps its checkpoint, if not where the options say.
@@ -85,6 +86,7 @@ class SessionContext:
         self.statement = ""
         self.place_job: Callable[[], str] | None = None
         self.on_job: Callable[[JobHandle], None] = lambda _: None
+        self.on_altered: Callable[[JobHandle], None] = lambda _: None
         self.on_progress: Callable[[EpochProgress], None] = lambda _: None
         self.on_event: Callable[[JobEvent], None] = unheard
         self.history: Keeper | None = None

@@ -60,6 +60,7 @@ HANDLERS: dict[type[s.Statement], Handler] = {
     s.CompilePlan: compiled_plans.compile_plan,
     s.ExecutePlan: compiled_plans.execute_plan,
     s.Explain: queries.explain,
+    s.AlterJob: jobs.alter_job,
     s.CreateTable: create_table.create_table,
     s.AlterTable: alter_table.alter_table,
     s.CreateView: views.create_view,

@@ -21,11 +21,15 @@ from tidemill.config.emit_options import LATE_ROWS_TABLE
 from tidemill.config.option import Configuration
 from tidemill.errors import NotSupportedError, ValidationError
 from tidemill.files.file_snapshot import file_snapshot
+from tidemill.files.storage import Storage
 from tidemill.physical import nodes as p
 from tidemill.physical.batch import nodes as b
 from tidemill.plan import nodes as n
 from tidemill.plan.constants import is_constant, literal_rows
 from tidemill.runtime import batch_job, job_start
+from tidemill.runtime.checkpoint.evolution import Evolution, evolution
+from tidemill.runtime.checkpoint.savepoint import Savepoint
+from tidemill.runtime.job_identity import job_identity
 from tidemill.runtime.job_start import JobRequest
 from tidemill.runtime.progress import ExchangesBlocked, FunctionsChanged, JobEvent, StateTakenOver, unheard
 from tidemill.runtime.restarts.job import RestartingJob
@@ -122,13 +126,9 @@ def run_inserts(context: SessionContext, sinks: Sequence[n.Sink], *, waits: bool
             with file_snapshot():
                 batch_job.run_insert(_batch_insert(context, sink), job_request(context, name))
         return _inserted(context, fields, None)
-    config = bundled(context.configuration, sinks)
-    plans = planning.physical_job(config, [_optimized(s) for s in sinks])
-    planned = [plan.runs for plan in plans]
     place = (context.place_job or partial(_next_directory, context))()
-    request = replace(job_request(context, name, place), config=config)
-    start = partial(job_start.start_inserts, [node for node in planned if isinstance(node, p.Sink)], request)
-    strategy = strategy_of(config) if place else NoRestart()
+    start, request = _starter(context, sinks, name, place)
+    strategy = strategy_of(request.config) if place else NoRestart()
     job = RestartingJob.follow(start(), start, strategy, request.on_event)
     context.jobs.add(job)
     context.on_job(job)
@@ -136,6 +136,42 @@ def run_inserts(context: SessionContext, sinks: Sequence[n.Sink], *, waits: bool
     if waits and context.configuration.read(table_options.DML_SYNC):
         job.wait()
     return result
+
+
+def alter_job(context: SessionContext, job: RestartingJob, sinks: Sequence[n.Sink]) -> None:
+    """The running ``job`` goes on as the INSERTs ``sinks``, with its state, after its epoch. StateError, and
+    the job goes on as it was, if they cannot have that."""
+    found = state_under(context, sinks, job.directory)
+    drops = context.configuration.read(execution_options.IGNORE_UNCLAIMED)
+    found.check(f"the state of job {job.job_id}", drops=drops)
+    start, _ = _starter(context, sinks, job.name, job.directory)
+    job.alter(start)
+    context.on_altered(job)
+
+
+def state_under(context: SessionContext, plans: Sequence[n.LogicalNode], place: str) -> Evolution:
+    """What becomes of the state in the directory ``place`` if a job of these plans goes on from it: of a
+    savepoint, or the checkpoint of a job. StateError if there is none."""
+    config = bundled(context.configuration, plans)
+    savepoint = Savepoint.open(Storage.configured(place, config))
+    physical = planning.physical_job(config, [planning.optimized(plan) for plan in plans])
+    roots = [plan.runs for plan in physical]
+    names = job_start.state_names(savepoint.identity, savepoint.commit)
+    zone = context.time_zone
+    _, compiled = job_start.unread_job(roots, config, frames=context.frames, zone=zone, names=names)
+    return evolution(savepoint.identity, job_identity(roots, compiled, "", savepoint.identity.rules))
+
+
+def _starter(
+    context: SessionContext, sinks: Sequence[n.Sink], name: str, place: str
+) -> tuple[Callable[[], RunningJob], JobRequest]:
+    """What starts INSERTs as one streaming job, whose state lies in ``place``."""
+    config = bundled(context.configuration, sinks)
+    plans = planning.physical_job(config, [_optimized(s) for s in sinks])
+    planned = [plan.runs for plan in plans]
+    request = replace(job_request(context, name, place), config=config)
+    roots = [node for node in planned if isinstance(node, p.Sink)]
+    return partial(job_start.start_inserts, roots, request), request
 
 
 def frame(context: SessionContext, plan: n.LogicalNode) -> DataFrame:

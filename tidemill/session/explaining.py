@@ -15,7 +15,6 @@ from tidemill.config.option import Configuration
 from tidemill.deep_calls import with_room
 from tidemill.errors import NotSupportedError
 from tidemill.files.file_snapshot import file_snapshot
-from tidemill.files.storage import Storage
 from tidemill.physical.batch.explain import Runs, batch_graph, exchange_modes, explain_batch_text
 from tidemill.physical.batch.nodes import BatchNode
 from tidemill.physical.explain.advice import advice_of
@@ -24,10 +23,7 @@ from tidemill.physical.plan import PhysicalPlan
 from tidemill.plan import nodes as n
 from tidemill.plan.once import once_per_node
 from tidemill.runtime import batch_job, batch_scans, job_start
-from tidemill.runtime.checkpoint.evolution import Change, evolution
-from tidemill.runtime.checkpoint.savepoint import Savepoint
 from tidemill.runtime.execution_text import combined, execution_text
-from tidemill.runtime.job_identity import job_identity
 from tidemill.session import execution, planning
 from tidemill.session.bundles import bundled
 from tidemill.session.context import SessionContext
@@ -63,23 +59,6 @@ def text(context: SessionContext, plans: Sequence[n.LogicalNode], details: tuple
     )
     shown = _shown(plans, physical, wanted, combined(*job), config)
     return f"{shown}\n{execution_text(*job)}" if _EXECUTION_PLAN in wanted else shown
-
-
-def evolution_of(context: SessionContext, plans: Sequence[n.LogicalNode], place: str) -> tuple[Change, ...]:
-    """What becomes of the state in the directory ``place`` if a job of these plans starts from it.
-
-    StateError if there is neither a savepoint nor the checkpoint of a job that has ended."""
-    if execution.is_batch(context):
-        raise NotSupportedError("EXPLAIN EVOLUTION is not supported under batch mode.")
-    config = bundled(context.configuration, plans)
-    savepoint = Savepoint.open(Storage.configured(place, config))
-    physical = planning.physical_job(config, [planning.optimized(plan) for plan in plans])
-    roots = [plan.runs for plan in physical]
-    names = job_start.state_names(savepoint.identity, savepoint.commit)
-    _, compiled = job_start.unread_job(
-        roots, config, frames=context.frames, zone=context.time_zone, names=names
-    )
-    return evolution(savepoint.identity, job_identity(roots, compiled, "", savepoint.identity.rules)).changes
 
 
 def _batch_text(context: SessionContext, plans: Sequence[n.LogicalNode], wanted: set[str]) -> str:

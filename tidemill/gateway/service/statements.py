@@ -68,12 +68,13 @@ JobStarted = Callable[[JobHandle, str, Json], None]
 
 @dataclass(slots=True, kw_only=True)
 class SqlStatements:
-    """The statements of one session. ``job_started`` hears of an INSERT's job, with the statement that starts
-    it again in a session of the snapshot, before anybody is told of it."""
+    """The statements of one session. ``job_started`` and ``job_altered`` hear of an INSERT's job, with the
+    statement that starts it again in a session of the snapshot, before anybody is told of it."""
 
     environment: TableEnvironment
     results: Results
     job_started: JobStarted = lambda *_: None
+    job_altered: JobStarted = lambda *_: None
     _set: list[str] | None = None
     _changed: bool = False
     _warned: int = 0
@@ -197,11 +198,16 @@ class SqlStatements:
             if waited:
                 control.stop_with(job.abort)
 
-        context.work, context.on_job = work, started
+        def altered(job: JobHandle) -> None:
+            assert isinstance(statement, s.AlterJob)
+            whole = {**snapshot.taken(context, whole=True), "set": None}
+            self.job_altered(job, statement.target.text, whole)
+
+        context.work, context.on_job, context.on_altered = work, started, altered
         try:
             yield
         finally:
-            context.work, context.on_job = "", lambda _: None
+            context.work, context.on_job, context.on_altered = "", lambda _: None, lambda _: None
             if not changes:
                 context.configuration = before
             self._changed |= isinstance(statement, CONFIGURING)

@@ -31,6 +31,15 @@ RESTARTING = "RESTARTING"
 _OUTSIDE = (ConnectorError, StateError, CommitUnknownError, LostProcessError)
 
 
+@dataclass(slots=True)
+class _Alteration:
+    """What a job is to go on as; ``error``: why it could not."""
+
+    start: Callable[[], RunningJob]
+    error: BaseException | None = None
+    done: threading.Event = field(default_factory=threading.Event)
+
+
 @dataclass(slots=True, kw_only=True)
 class RestartingJob:
     """A job's handle that outlives its failures. ``restart`` starts the job anew; ``failed`` hears of each
@@ -42,6 +51,7 @@ class RestartingJob:
     clock: Callable[[], float] = time.monotonic
     _now: RunningJob
     _waiting: bool = False
+    _next: _Alteration | None = None
     _error: BaseException | None = None
     _stopping: threading.Event = field(default_factory=threading.Event)
     _done: threading.Event = field(default_factory=threading.Event)
@@ -67,6 +77,11 @@ class RestartingJob:
     @property
     def name(self) -> str:
         return self._now.name
+
+    @property
+    def directory(self) -> str:
+        """Where its state lies; '' if that goes with the job."""
+        return self._now.directory
 
     @property
     def status(self) -> str:
@@ -121,11 +136,25 @@ class RestartingJob:
             job = self._now
         return job.create_savepoint(directory, path=path)
 
+    def alter(self, start: Callable[[], RunningJob]) -> None:
+        """The job ends its epoch and goes on as ``start`` has it; returns when it does. If that cannot start,
+        the job goes on as it was, and this raises the reason."""
+        alteration = _Alteration(start)
+        with self._lock:
+            if self._waiting or self._next is not None or self._done.is_set():
+                status = "being altered" if self._next is not None else self.status
+                raise ValidationError(f"Job {self.job_id} does not run: it is {status}.")
+            self._next = alteration
+            self._now.stop()
+        alteration.done.wait()
+        if alteration.error is not None:
+            raise alteration.error
+
     def _follow(self) -> None:
         try:
             error = _outcome(self._now.wait)
-            while error is not None and self._waits_after(error):
-                error = self._started_again()
+            while self._next is not None or (error is not None and self._waits_after(error)):
+                error = self._started_again() if self._next is None else self._altered(self._next, error)
             self._error = None if self._waiting else error  # stopped while it waited
         finally:
             self._done.set()
@@ -141,17 +170,36 @@ class RestartingJob:
             self.failed(JobFailed(job_id=self.job_id, error=_said(error), wait=wait))
         return wait is not None and not self._stopping.wait(wait)
 
+    def _altered(self, alteration: _Alteration, failure: BaseException | None) -> BaseException | None:
+        """Runs it as it is from now on; ``failure``: of its last epoch, after which nothing is altered."""
+        error, job = failure, None
+        if failure is None:
+            try:
+                job = alteration.start()
+                self.restart = alteration.start
+                self._go_on(job)
+            except Exception as e:
+                error = e
+        alteration.error, self._next = error, None
+        alteration.done.set()
+        if job is not None:
+            return _outcome(job.wait)
+        return failure if failure is not None else self._started_again()
+
     def _started_again(self) -> BaseException | None:
         """Runs it until it ends or fails."""
         try:
             job = self.restart()
         except Exception as e:
             return e
+        self._go_on(job)
+        return _outcome(job.wait)
+
+    def _go_on(self, job: RunningJob) -> None:
         with self._lock:
             self._now, self._waiting = job, False
             if self._stopping.is_set():
                 job.stop()
-        return _outcome(job.wait)
 
 
 def _outcome(wait: Callable[[], None]) -> BaseException | None:

@@ -1,11 +1,13 @@
-"""SHOW JOBS, DESCRIBE JOB and STOP JOB: the INSERTs of this session, or of all sessions of its gateway."""
+"""SHOW, DESCRIBE, ALTER and STOP JOB: the INSERTs of this session, or of all sessions of its gateway."""
 
 from __future__ import annotations
 
 from typing import Any
 
-from tidemill.config.execution_options import SAVEPOINT_DIRECTORY
+from tidemill.config.execution_options import CHECKPOINT_DIRECTORY, SAVEPOINT_DIRECTORY
 from tidemill.errors import ValidationError
+from tidemill.runtime.restarts.job import RestartingJob
+from tidemill.session import execution, planning
 from tidemill.session.context import SessionContext
 from tidemill.session.jobs import StartedJob
 from tidemill.session.result import TableResult, listing, ok
@@ -44,6 +46,25 @@ def stop_job(statement: s.StopJob, context: SessionContext) -> TableResult:
     return listing((Field("savepoint path", STRING),), [(path,)])
 
 
+def alter_job(statement: s.AlterJob, context: SessionContext) -> TableResult:
+    """Returns when the job goes on as the new query; if its state is refused, the job goes on as it was."""
+    job = found(statement, context).job
+    if not isinstance(job, RestartingJob) or not job.is_running():
+        raise ValidationError(
+            f"Job {job.job_id} does not run: it is {job.status}.", position=statement.position
+        )
+    if not job.directory or execution.is_batch(context):
+        raise ValidationError(
+            "ALTER JOB is for a streaming job that keeps its state",
+            position=statement.position,
+            hint=f"Start it with '{CHECKPOINT_DIRECTORY.key}' set, and alter it in a streaming session.",
+        )
+    target = statement.target
+    inserts = target.inserts if isinstance(target, s.StatementSet) else (target,)
+    execution.alter_job(context, job, [planning.bind_insert(context, insert) for insert in inserts])
+    return ok()
+
+
 def savepoint_directory(statement: s.Statement, context: SessionContext) -> str:
     """ValidationError where it is not set."""
     directory = context.configuration.read(SAVEPOINT_DIRECTORY)
@@ -54,7 +75,9 @@ def savepoint_directory(statement: s.Statement, context: SessionContext) -> str:
     return directory
 
 
-def found(statement: s.StopJob | s.DescribeJob | s.CreateSavepoint, context: SessionContext) -> StartedJob:
+def found(
+    statement: s.StopJob | s.AlterJob | s.DescribeJob | s.CreateSavepoint, context: SessionContext
+) -> StartedJob:
     job = context.jobs.find(statement.job_id)
     if job is None:
         raise ValidationError(

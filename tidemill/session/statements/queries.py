@@ -44,7 +44,9 @@ def explain(statement: s.Explain, context: SessionContext) -> TableResult:
 
 def _evolution(statement: s.Explain, context: SessionContext, plans: list[n.LogicalNode]) -> TableResult:
     context.permissions.check_place(statement.state, "EXPLAIN EVOLUTION", statement.position)
-    changes = explaining.evolution_of(context, plans, statement.state)
+    if execution.is_batch(context):
+        raise NotSupportedError("EXPLAIN EVOLUTION is not supported under batch mode.")
+    changes = execution.state_under(context, plans, statement.state).changes
     rows = [(change.operator, change.part or None, change.verdict.value, change.detail) for change in changes]
     return listing(_CHANGES, rows, StatementKind.EXPLAIN)
 

@@ -54,6 +54,7 @@ from tidemill.sql.statements.savepoints import (
 )
 from tidemill.sql.statements.session import (
     AddJar,
+    AlterJob,
     Describe,
     DescribeCatalog,
     DescribeFunction,
@@ -106,6 +107,7 @@ __all__ = [
     "AddSchema",
     "AlterCatalog",
     "AlterDatabase",
+    "AlterJob",
     "AlterFunction",
     "AlterModel",
     "AlterTable",

@@ -6,6 +6,7 @@ from dataclasses import dataclass
 from enum import Enum
 
 from tidemill.sql.statements.base import Options, Path, Statement
+from tidemill.sql.statements.queries import Insert, StatementSet
 
 
 class ShowKind(Enum):
@@ -103,6 +104,14 @@ class StopJob(Statement):
     job_id: str
     savepoint: bool = False
     drain: bool = False
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class AlterJob(Statement):
+    """ALTER JOB 'id' AS INSERT ..., or a STATEMENT SET."""
+
+    job_id: str
+    target: Insert | StatementSet
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -79,6 +79,12 @@ class Statements:
         return self._tables().replace_table(token)
 
     def _alter(self, token: Token) -> s.Statement:
+        if self.cursor.take("JOB"):
+            job_id = self.cursor.string()
+            self.cursor.expect("AS")
+            target = self._inserting()
+            text = self.cursor.text_since(token)
+            return s.AlterJob(job_id=job_id, target=target, text=text, position=token.position)
         return Alters(self.cursor, self.trees, self._elements()).alter(token)
 
     def _shows(self) -> Shows:
@@ -131,6 +137,15 @@ class Statements:
         """``BEGIN STATEMENT SET; ... END``."""
         self.cursor.expect("STATEMENT", "SET", ";")
         return self._inserts().members(token)
+
+    def _inserting(self) -> s.Insert | s.StatementSet:
+        """INSERT, or STATEMENT SET BEGIN ... END, each with EXECUTE before it or without."""
+        self.cursor.take("EXECUTE")
+        first = self.cursor.current
+        if self.cursor.expect_any("INSERT", "STATEMENT") == "INSERT":
+            return self._inserts().insert(first)
+        self.cursor.expect("SET", "BEGIN")
+        return self._inserts().members(first)
 
     def _explain(self, token: Token) -> s.Statement:
         details: list[str] = []

@@ -1,0 +1,99 @@
+"""A job whose query changes: ALTER JOB while it runs, and another query on a savepoint or a checkpoint."""
+
+from __future__ import annotations
+
+import sqlite3
+import time
+from pathlib import Path
+from typing import Any
+
+import pytest
+from pyspark.sql import SparkSession
+
+from tests.session.environments import ask
+from tidemill.errors import StateError, ValidationError
+from tidemill.session.environment import TableEnvironment
+
+SECONDS = 120.0
+SUMS = "INSERT INTO totals SELECT k, SUM(v) AS s, CAST(NULL AS BIGINT) AS n FROM t GROUP BY k"
+COUNTED = "INSERT INTO totals SELECT k, SUM(v) AS s, COUNT(*) AS n FROM t GROUP BY k"
+
+
+def session(folder: Path, checkpoint: str = "state", **more: str) -> TableEnvironment:
+    made = TableEnvironment.create(
+        {
+            "parallelism.default": "2",
+            "execution.checkpointing.dir": str(folder / checkpoint),
+            **{key.replace("__", "."): value for key, value in more.items()},
+        }
+    )
+    ask(
+        made,
+        f"CREATE TABLE t (k INT, v BIGINT) WITH ('connector'='filesystem', 'path'='{folder}/in', "
+        "'format'='csv', 'source.monitor-interval'='100 ms')",
+        "CREATE TABLE totals (k INT, s BIGINT, n BIGINT, PRIMARY KEY (k) NOT ENFORCED) WITH "
+        f"('connector'='jdbc', 'url'='jdbc:sqlite:{folder}/db', 'table-name'='totals')",
+    )
+    return made
+
+
+@pytest.fixture
+def folder(tmp_path: Path) -> Path:
+    (tmp_path / "in").mkdir()
+    with sqlite3.connect(tmp_path / "db") as db:
+        db.execute("CREATE TABLE totals (k INTEGER PRIMARY KEY, s BIGINT, n BIGINT)")
+    return tmp_path
+
+
+def put(folder: Path, name: str, *rows: tuple[int, int]) -> None:
+    (folder / "in" / f".{name}").write_text("".join(f"{k},{v}\n" for k, v in rows))
+    (folder / "in" / f".{name}").rename(folder / "in" / f"{name}.csv")
+
+
+def shows(folder: Path, *wanted: tuple[Any, ...]) -> None:
+    """Waits until the sink has these rows."""
+    end, got = time.monotonic() + SECONDS, None
+    while got != list(wanted):
+        assert time.monotonic() < end, got
+        time.sleep(0.05)
+        with sqlite3.connect(folder / "db") as db:
+            got = db.execute("SELECT * FROM totals ORDER BY k").fetchall()
+
+
+def test_a_running_job_goes_on_as_another_query(spark: SparkSession, folder: Path) -> None:
+    made = session(folder)
+    job = made.execute_sql(SUMS).job
+    assert job is not None
+    put(folder, "a", (1, 10), (2, 20))
+    shows(folder, (1, 10, None), (2, 20, None))
+    with pytest.raises(StateError, match=r"The state of job \w+ belongs to another query .*v, 10"):
+        made.execute_sql(f"ALTER JOB '{job.job_id}' AS {SUMS.replace('FROM t', 'FROM t WHERE v > 10')}")
+    put(folder, "b", (1, 1))
+    shows(folder, (1, 11, None), (2, 20, None))
+    ask(made, f"ALTER JOB '{job.job_id}' AS {COUNTED}")
+    assert job.is_running()
+    put(folder, "c", (1, 2), (3, 3))
+    shows(folder, (1, 13, 1), (2, 20, None), (3, 3, 1))
+    job.cancel()
+    assert job.status == "CANCELED"
+    with pytest.raises(ValidationError, match="does not run: it is CANCELED"):
+        made.execute_sql(f"ALTER JOB '{job.job_id}' AS {COUNTED}")
+    # The checkpoint is that of the second query now; a third begins with it, here and elsewhere.
+    third = COUNTED.replace("SUM(v) AS s", "MAX(v) AS s")
+    explained = ask(made, f"EXPLAIN EVOLUTION FROM '{folder}/state' {third}")
+    assert [row[1:3] for row in explained] == [
+        (None, "kept"),
+        ("MAX(v)", "replaced"),
+        ("COUNT(*)", "kept"),
+        ("SUM(v)", "dropped"),
+    ]
+    assert explained[1][3] == "s was SUM(v), now it is MAX(v); it begins with NULL in epoch 4"
+    drops = {"execution.state-recovery.ignore-unclaimed-state": "true"}
+    elsewhere = {"execution.state-recovery.path": str(folder / "state"), **drops}
+    with pytest.raises(StateError, match=r"s was SUM\(v\), now it is MAX\(v\)"):
+        session(folder).execute_sql(third)
+    going_on = session(folder, "other", **elsewhere).execute_sql(third).job
+    assert going_on is not None
+    put(folder, "d", (1, 7))
+    shows(folder, (1, 7, 2), (2, 20, None), (3, 3, 1))
+    going_on.cancel()
