@@ -6,7 +6,7 @@ from dataclasses import dataclass, replace
 
 import pyarrow as pa
 
-from tidemill.changelog.rowkind import INSERT_ONLY, KIND_COLUMN, RowKind
+from tidemill.changelog.rowkind import INSERT_ONLY, KIND_COLUMN, RETRACTIONS, RowKind
 from tidemill.errors import InternalError
 from tidemill.functions import casts
 from tidemill.functions.comparison import MATCHING
@@ -21,7 +21,6 @@ from tidemill.plan.expressions import Call, Cast, Expr, FieldAccess, InputRef, L
 from tidemill.plan.nodes import JoinKind
 from tidemill.plan.predicates import TRUE, conjunction, conjuncts, or_null
 from tidemill.runtime import graph as g
-from tidemill.runtime.compile.aggregate import RETRACTIONS
 from tidemill.runtime.compile.context import CompileContext
 from tidemill.runtime.compile.residual import ResidualSplit, side_column
 from tidemill.runtime.compile.schemas import keyed_schema, names
