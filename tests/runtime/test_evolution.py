@@ -11,8 +11,10 @@ from typing import Any
 
 import pytest
 
-from tests.runtime.changing_query import ChangingQuery, Row, session
+from tests.runtime.changing_query import CLICKS, ChangingQuery, Row, session
 from tidemill.changelog.watermarks import END
+from tidemill.errors import StateError
+from tidemill.runtime.checkpoint.evolution import evolution
 
 Values = list[Any]
 
@@ -165,3 +167,122 @@ def test_sessions_and_windows_that_were_shown_go_on(tmp_path: Path, window: str,
         own = [(epoch, row) for epoch, row in seen if row["k"] == key]
         last = tuple(value(c, [row for epoch, row in own if epoch >= known[c]]) for c in calls)
         assert fields[1 : len(calls) + 1] == last
+
+
+CDC = (
+    "CREATE TABLE clicks (k INT, a BIGINT, b BIGINT, f BOOLEAN, ts TIMESTAMP(3)) "
+    "WITH ('connector'='filesystem', 'path'='/c', 'format'='debezium-json')"
+)
+TUMBLE = "FROM clicks GROUP BY k, TUMBLE(ts, INTERVAL '1' MINUTE)"
+KEPT, ADDED, COMPLETE, DROPPED, REFUSED = "kept", "added", "complete", "dropped", "refused"
+
+
+@pytest.mark.parametrize(
+    ("tables", "before", "after", "verdicts", "why"),
+    [
+        (
+            (CDC,),
+            "SUM(a) AS s FROM clicks GROUP BY k",
+            "SUM(a) AS s, MAX(a) AS m FROM clicks GROUP BY k",
+            [KEPT, KEPT, REFUSED],
+            "takes rows back that it would never have seen",
+        ),
+        (
+            (CDC,),
+            "MIN(a) AS s FROM clicks GROUP BY k",
+            "MIN(a) AS s, MAX(a) AS m FROM clicks GROUP BY k",
+            [KEPT, KEPT, REFUSED],
+            "takes rows back",
+        ),
+        (
+            (CDC,),
+            "SUM(a) AS s, COUNT(a) AS n FROM clicks GROUP BY k",
+            "AVG(a) AS v, SUM(a) AS s, COUNT(*) AS m FROM clicks GROUP BY k",
+            [KEPT, COMPLETE, KEPT, COMPLETE, DROPPED],
+            "",
+        ),
+        (
+            (),
+            "SUM(a) AS s FROM clicks GROUP BY k",
+            "SUM(a) AS s FROM clicks GROUP BY k HAVING SUM(a) > 3",
+            [KEPT, KEPT],
+            "",
+        ),
+        (
+            (),
+            "SUM(a) AS s FROM clicks GROUP BY k",
+            "COALESCE(SUM(a), -1) * 2 AS other FROM clicks GROUP BY k",
+            [KEPT, KEPT],
+            "",
+        ),
+        (
+            (),
+            "SUM(a) AS s FROM clicks GROUP BY k",
+            "SUM(a) AS s FROM clicks GROUP BY k, b",
+            [REFUSED, DROPPED],
+            "where this query has",
+        ),
+        (
+            (),
+            "SUM(a) AS s FROM clicks GROUP BY k",
+            "SUM(a) AS s FROM (SELECT * FROM clicks WHERE b > 1) GROUP BY k",
+            [REFUSED, DROPPED],
+            "b, 1",
+        ),
+        (
+            (),
+            "SUM(a) AS s FROM (SELECT k, a FROM clicks UNION ALL SELECT k, a FROM clicks) GROUP BY k",
+            "SUM(a) AS s, MAX(b) AS m FROM (SELECT * FROM clicks UNION ALL SELECT * FROM clicks) GROUP BY k",
+            [KEPT, KEPT, ADDED],
+            "",
+        ),
+        (
+            (),
+            f"COUNT(*) AS n {TUMBLE}",
+            f"COUNT(*) AS n, LISTAGG(CAST(a AS STRING)) AS l {TUMBLE}",
+            [REFUSED, KEPT, ADDED],
+            "laid out in another way",
+        ),
+        (
+            (),
+            f"COUNT(*) AS n {TUMBLE}",
+            f"COUNT(*) AS n {TUMBLE.replace('1', '2')}",
+            [REFUSED, DROPPED],
+            "where this query has",
+        ),
+    ],
+)
+def test_each_change_has_its_verdict(
+    tmp_path: Path, tables: tuple[str, ...], before: str, after: str, verdicts: list[str], why: str
+) -> None:
+    query = ChangingQuery(tmp_path, session(*tables))
+    query.start(f"SELECT k, {before}")
+    query.number = 4
+    assert query.identity is not None
+    found = evolution(query.identity, query.compiled(f"SELECT k, {after}")[0])
+    assert [change.verdict.value for change in found.changes] == verdicts
+    if why:
+        with pytest.raises(StateError, match=f"belongs to another query .*{why}"):
+            query.start(f"SELECT k, {after}")
+
+
+def test_a_wider_type_goes_on_and_a_narrower_one_does_not(tmp_path: Path) -> None:
+    sums = "SELECT k, SUM(a) AS s FROM clicks GROUP BY k"
+    narrow, wide = (session(CLICKS.replace("a BIGINT", f"a {kind}")) for kind in ("INT", "BIGINT"))
+    query = ChangingQuery(tmp_path, narrow)
+    query.start(sums)
+    query.number, query.context = 1, wide
+    found = query.start(sums)
+    assert found is not None
+    assert [str(change) for change in found.changes][1:] == [
+        "GroupAggregate(groupBy=[k]): SUM(a): kept (wider: SUM(a) of INT, now of BIGINT)"
+    ]
+    query.context = narrow
+    with pytest.raises(StateError, match=r"it has SUM\(a\) of BIGINT, now of INT"):
+        query.start(sums)
+    keyed = "SELECT a, COUNT(*) AS n FROM clicks GROUP BY a"
+    other = ChangingQuery(tmp_path / "other", narrow)
+    other.start(keyed)
+    other.context = wide
+    with pytest.raises(StateError, match="column 'a' is int32, the query needs int64"):
+        other.start(keyed)

@@ -11,7 +11,7 @@ import pytest
 from pyspark.sql import SparkSession
 
 from tests.session.environments import ask
-from tidemill.errors import StateError, ValidationError
+from tidemill.errors import NotSupportedError, StateError, ValidationError
 from tidemill.session.environment import TableEnvironment
 
 SECONDS = 120.0
@@ -72,8 +72,13 @@ def test_a_running_job_goes_on_as_another_query(spark: SparkSession, folder: Pat
     shows(folder, (1, 11, None), (2, 20, None))
     ask(made, f"ALTER JOB '{job.job_id}' AS {COUNTED}")
     assert job.is_running()
-    put(folder, "c", (1, 2), (3, 3))
-    shows(folder, (1, 13, 1), (2, 20, None), (3, 3, 1))
+    ask(made, f"ALTER JOB '{job.job_id}' SET ('parallelism.default' = '5')")
+    with pytest.raises(NotSupportedError, match=r"SET of 'pipeline.name' is not supported"):
+        made.execute_sql(f"ALTER JOB '{job.job_id}' SET ('pipeline.name' = 'x')")
+    put(folder, "c", (1, 2), (3, 3), *((k, 0) for k in range(4, 40)))
+    more = [(k, 0, 1) for k in range(4, 40)]
+    shows(folder, (1, 13, 1), (2, 20, None), (3, 3, 1), *more)
+    assert {path.name for path in (folder / "state" / "state").glob("*/*")} == set("01234")
     job.cancel()
     assert job.status == "CANCELED"
     with pytest.raises(ValidationError, match="does not run: it is CANCELED"):
@@ -95,5 +100,5 @@ def test_a_running_job_goes_on_as_another_query(spark: SparkSession, folder: Pat
     going_on = session(folder, "other", **elsewhere).execute_sql(third).job
     assert going_on is not None
     put(folder, "d", (1, 7))
-    shows(folder, (1, 7, 2), (2, 20, None), (3, 3, 1))
+    shows(folder, (1, 7, 2), (2, 20, None), (3, 3, 1), *more)
     going_on.cancel()

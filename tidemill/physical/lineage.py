@@ -85,6 +85,15 @@ class Lineages:
                 return Lineage(below.rows, *chosen)
             case p.WindowAggregate():
                 return self._window(node)
+            case p.WindowTableFunction():
+                below = self.of(node.input)
+                by = [below.columns[c] for c in (node.time, *node.partition)]
+                rows = hashed(joined("Windows", [below.rows, canonical(node.window), *by]))
+                own = [f.name for f in node.fields[len(below.columns) :]]
+                every = range(len(below.columns))
+                return _computed(below, every, rows, [str(i) for i in range(len(own))], own)
+            case p.Union():
+                return self._union([self.of(i) for i in node.inputs])
         return self._whole(node)
 
     def _scan(self, node: p.TableSourceScan) -> Lineage:
@@ -109,7 +118,7 @@ class Lineages:
         rows = hashed(joined("Group", [below.rows, *keys, *shared, *["versions"] * core.versions]))
         own = [*(self.call(call, below.columns) for call in core.calls), *["mark"] * core.marked]
         texts = [*self.call_texts(core.calls, core.input), *["changed calls"] * core.marked]
-        return _aggregated(below, core.keys, rows, own, texts)
+        return _computed(below, core.keys, rows, own, texts)
 
     def _window(self, node: p.WindowAggregate) -> Lineage:
         below = self.of(node.input)
@@ -119,7 +128,12 @@ class Lineages:
         spread = [] if node.spread is None else _spread(node.spread, below.columns)
         rows = hashed(joined("Window", [below.rows, *keys, below.columns[node.time], *said, *spread]))
         own = [*(self.call(call, below.columns) for call in node.calls), *node.properties]
-        return _aggregated(below, node.keys, rows, own, texts)
+        return _computed(below, node.keys, rows, own, texts)
+
+    def _union(self, inputs: Sequence[Lineage]) -> Lineage:
+        rows = hashed(joined("Union", [i.rows for i in inputs]))
+        columns = zip(*(i.columns for i in inputs), strict=True)
+        return Lineage(rows, tuple(f"#{hashed(joined(rows, list(c)))}" for c in columns), inputs[0].texts)
 
     def _whole(self, node: p.PhysicalNode) -> Lineage:
         """Of a node whose state has all that its inputs give: its identity, with lineages for inputs."""
@@ -136,10 +150,10 @@ def _spread(spread: p.Spread, below: Columns) -> list[str]:
     return [str(spread.buckets), *(f"[{', '.join(below[c] for c in columns)}]" for columns in places)]
 
 
-def _aggregated(
+def _computed(
     below: Lineage, keys: Sequence[int], rows: str, own: Sequence[str], texts: Sequence[str]
 ) -> Lineage:
-    """Keys, then what is computed."""
+    """Fields of the input (``keys``), then what is computed."""
     columns = (*(below.columns[k] for k in keys), *(f"#{hashed(joined(rows, [each]))}" for each in own))
     return Lineage(rows, columns, (*(below.texts[k] for k in keys), *texts))
 

@@ -10,7 +10,7 @@ from __future__ import annotations
 import time
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import suppress
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cached_property, partial
 from typing import Self
 
@@ -153,6 +153,21 @@ def start_inserts(sinks: Sequence[p.Sink], request: JobRequest) -> RunningJob:
             names[key] = sink.table.path.name
             preparation.tables[key] = str(sink.table.path)
         return preparation.start(outputs, names)
+
+
+@dataclass(frozen=True, slots=True)
+class InsertsStart:
+    """Starts INSERTs as one job, as often as it is called."""
+
+    sinks: Sequence[p.Sink]
+    request: JobRequest
+
+    def __call__(self) -> RunningJob:
+        return start_inserts(self.sinks, self.request)
+
+    def with_options(self, options: Mapping[str, str]) -> InsertsStart:
+        config = Configuration({**self.request.config, **options})
+        return replace(self, request=replace(self.request, config=config))
 
 
 def read_limit(config: Configuration, outputs: Sequence[g.ExecNode]) -> ReadLimit:

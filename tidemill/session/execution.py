@@ -127,9 +127,9 @@ def run_inserts(context: SessionContext, sinks: Sequence[n.Sink], *, waits: bool
                 batch_job.run_insert(_batch_insert(context, sink), job_request(context, name))
         return _inserted(context, fields, None)
     place = (context.place_job or partial(_next_directory, context))()
-    start, request = _starter(context, sinks, name, place)
-    strategy = strategy_of(request.config) if place else NoRestart()
-    job = RestartingJob.follow(start(), start, strategy, request.on_event)
+    start = _starter(context, sinks, name, place)
+    strategy = strategy_of(start.request.config) if place else NoRestart()
+    job = RestartingJob.follow(start(), start, strategy, start.request.on_event)
     context.jobs.add(job)
     context.on_job(job)
     result = _inserted(context, fields, job)
@@ -144,8 +144,7 @@ def alter_job(context: SessionContext, job: RestartingJob, sinks: Sequence[n.Sin
     found = state_under(context, sinks, job.directory)
     drops = context.configuration.read(execution_options.IGNORE_UNCLAIMED)
     found.check(f"the state of job {job.job_id}", drops=drops)
-    start, _ = _starter(context, sinks, job.name, job.directory)
-    job.alter(start)
+    job.alter(_starter(context, sinks, job.name, job.directory))
     context.on_altered(job)
 
 
@@ -164,14 +163,14 @@ def state_under(context: SessionContext, plans: Sequence[n.LogicalNode], place: 
 
 def _starter(
     context: SessionContext, sinks: Sequence[n.Sink], name: str, place: str
-) -> tuple[Callable[[], RunningJob], JobRequest]:
+) -> job_start.InsertsStart:
     """What starts INSERTs as one streaming job, whose state lies in ``place``."""
     config = bundled(context.configuration, sinks)
     plans = planning.physical_job(config, [_optimized(s) for s in sinks])
     planned = [plan.runs for plan in plans]
     request = replace(job_request(context, name, place), config=config)
     roots = [node for node in planned if isinstance(node, p.Sink)]
-    return partial(job_start.start_inserts, roots, request), request
+    return job_start.InsertsStart(roots, request)
 
 
 def frame(context: SessionContext, plan: n.LogicalNode) -> DataFrame:

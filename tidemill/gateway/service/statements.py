@@ -200,6 +200,7 @@ class SqlStatements:
 
         def altered(job: JobHandle) -> None:
             assert isinstance(statement, s.AlterJob)
+            assert statement.target is not None
             whole = {**snapshot.taken(context, whole=True), "set": None}
             self.job_altered(job, statement.target.text, whole)
 

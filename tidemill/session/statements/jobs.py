@@ -4,8 +4,11 @@ from __future__ import annotations
 
 from typing import Any
 
-from tidemill.config.execution_options import CHECKPOINT_DIRECTORY, SAVEPOINT_DIRECTORY
-from tidemill.errors import ValidationError
+from tidemill.config.epoch_options import MAX_BYTES, MAX_ROWS
+from tidemill.config.execution_options import CHECKPOINT_DIRECTORY, PARALLELISM, SAVEPOINT_DIRECTORY
+from tidemill.config.mini_batch_options import MINI_BATCH_SIZE
+from tidemill.errors import NotSupportedError, ValidationError
+from tidemill.runtime.job_start import InsertsStart
 from tidemill.runtime.restarts.job import RestartingJob
 from tidemill.session import execution, planning
 from tidemill.session.context import SessionContext
@@ -14,6 +17,8 @@ from tidemill.session.result import TableResult, listing, ok
 from tidemill.sql import statements as s
 from tidemill.types.logical import STRING, Field, LocalZonedTimestampType
 
+_ALTERABLE = frozenset(option.key for option in (PARALLELISM, MAX_ROWS, MAX_BYTES, MINI_BATCH_SIZE))
+"""Options that a job may have others of from one epoch to the next."""
 _COLUMNS = (
     Field("job id", STRING),
     Field("job name", STRING),
@@ -47,7 +52,8 @@ def stop_job(statement: s.StopJob, context: SessionContext) -> TableResult:
 
 
 def alter_job(statement: s.AlterJob, context: SessionContext) -> TableResult:
-    """Returns when the job goes on as the new query; if its state is refused, the job goes on as it was."""
+    """Returns when the job goes on as the new query, or with other options, after its epoch; if it cannot, it
+    goes on as it was."""
     job = found(statement, context).job
     if not isinstance(job, RestartingJob) or not job.is_running():
         raise ValidationError(
@@ -60,9 +66,24 @@ def alter_job(statement: s.AlterJob, context: SessionContext) -> TableResult:
             hint=f"Start it with '{CHECKPOINT_DIRECTORY.key}' set, and alter it in a streaming session.",
         )
     target = statement.target
-    inserts = target.inserts if isinstance(target, s.StatementSet) else (target,)
-    execution.alter_job(context, job, [planning.bind_insert(context, insert) for insert in inserts])
+    if target is None:
+        _set(job, statement)
+    else:
+        inserts = target.inserts if isinstance(target, s.StatementSet) else (target,)
+        execution.alter_job(context, job, [planning.bind_insert(context, insert) for insert in inserts])
     return ok()
+
+
+def _set(job: RestartingJob, statement: s.AlterJob) -> None:
+    for key, _ in statement.options:
+        if key not in _ALTERABLE:
+            raise NotSupportedError(
+                f"ALTER JOB ... SET of '{key}' is not supported",
+                position=statement.position,
+                expected=tuple(sorted(_ALTERABLE)),
+            )
+    assert isinstance(job.restart, InsertsStart)
+    job.alter(job.restart.with_options(dict(statement.options)))
 
 
 def savepoint_directory(statement: s.Statement, context: SessionContext) -> str:

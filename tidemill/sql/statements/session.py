@@ -108,10 +108,12 @@ class StopJob(Statement):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class AlterJob(Statement):
-    """ALTER JOB 'id' AS INSERT ..., or a STATEMENT SET."""
+    """ALTER JOB 'id' AS INSERT ..., or a STATEMENT SET; or ALTER JOB 'id' SET ('key' = 'value', ...), which
+    has no ``target``."""
 
     job_id: str
-    target: Insert | StatementSet
+    target: Insert | StatementSet | None = None
+    options: Options = ()
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -10,7 +10,7 @@ from tidemill.errors import SqlSyntaxError
 from tidemill.sql import statements as s
 from tidemill.sql.grammar.cursor import Cursor
 from tidemill.sql.grammar.lookahead import at_query
-from tidemill.sql.grammar.statements import settings
+from tidemill.sql.grammar.statements import clauses, settings
 from tidemill.sql.grammar.statements.alter import Alters
 from tidemill.sql.grammar.statements.create import Creates
 from tidemill.sql.grammar.statements.create_table import CreateTables
@@ -80,12 +80,17 @@ class Statements:
 
     def _alter(self, token: Token) -> s.Statement:
         if self.cursor.take("JOB"):
-            job_id = self.cursor.string()
-            self.cursor.expect("AS")
-            target = self._inserting()
-            text = self.cursor.text_since(token)
-            return s.AlterJob(job_id=job_id, target=target, text=text, position=token.position)
+            return self._alter_job(token)
         return Alters(self.cursor, self.trees, self._elements()).alter(token)
+
+    def _alter_job(self, token: Token) -> s.AlterJob:
+        job_id, target, options = self.cursor.string(), None, ()
+        if self.cursor.expect_any("AS", "SET") == "AS":
+            target = self._inserting()
+        else:
+            options = clauses.properties(self.cursor)
+        text = self.cursor.text_since(token)
+        return s.AlterJob(job_id=job_id, target=target, options=options, text=text, position=token.position)
 
     def _shows(self) -> Shows:
         return Shows(self.cursor, self.trees)
