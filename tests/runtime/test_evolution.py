@@ -50,7 +50,7 @@ def value(call: str, rows: list[Row]) -> Any:
 
 
 def sinces(before: dict[str, int], calls: list[str], epoch: int) -> dict[str, int]:
-    """The first epoch that each of ``calls`` sees: a new one sees the rows of those that have all its parts."""
+    """The first epoch that each of ``calls`` sees: a new one sees what calls have that have all its parts."""
     found = {}
     for call in calls:
         parts = CALLS[call][2]
@@ -286,3 +286,12 @@ def test_a_wider_type_goes_on_and_a_narrower_one_does_not(tmp_path: Path) -> Non
     other.context = wide
     with pytest.raises(StateError, match="column 'a' is int32, the query needs int64"):
         other.start(keyed)
+
+
+def test_keys_and_calls_that_are_one_twice_stay_two(tmp_path: Path) -> None:
+    query = ChangingQuery(tmp_path)
+    query.start(
+        "SELECT k, j, SUM(a) AS s, SUM(c) AS t FROM (SELECT k, k AS j, a, a AS c FROM clicks) GROUP BY k, j"
+    )
+    row = {"k": 1, "j": 1, "a": 3, "c": 3}
+    assert query.epoch([row]) == [(0, (1, 1, 3, 3))]

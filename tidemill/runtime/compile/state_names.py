@@ -120,6 +120,7 @@ class StateNames:
         taken: set[str] = set()
         for key in keys:
             found[key] = replace(found[key], name=free_name(found[key].name, taken))
+            taken.add(found[key].name)
         return tuple(found)
 
     def calls(
@@ -144,6 +145,7 @@ class StateNames:
             born.append(known.born if known is not None else self.epoch if stored is not None else 0)
             since = known.since if known is not None else self._since(stored, spec, made)
             name = free_name(f"#{key} SINCE {born[-1]}", taken)
+            taken.add(name)
             named.append(replace(spec, since=since, name=name))
         names = tuple(spec.name for spec in specs)
         return NamedCalls(
