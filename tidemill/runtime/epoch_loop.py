@@ -219,6 +219,10 @@ class StreamingJob:
             self._state, self._hot = self._rescaled(last.slices), last.hot
         self._state_files.sweep(m for manifests in self._manifests().values() for m in manifests)
         unfinished = self.checkpoint.planned(self._commit.epoch + 1)
+        if unfinished is not None and unfinished.end.keys() != self.sources.keys():
+            # An earlier query of the job, with other sources, has planned it and not committed.
+            self.checkpoint.remove_plan(unfinished.epoch)
+            unfinished = None
         for sink in self._sinks().values():
             sink.discard(self._commit.epoch + 1)
         if unfinished is not None:

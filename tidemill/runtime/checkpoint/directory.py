@@ -274,8 +274,7 @@ class CheckpointDirectory:
         return None
 
     def _evolve(self, stored: JobIdentity, wanted: JobIdentity) -> JobIdentity:
-        """From now on the state is that of ``wanted``: one record says so. What the query before has planned
-        and not committed is planned anew."""
+        """From now on the state is that of ``wanted``: one record says so."""
         last = self.last_commit()
         if last is not None and any(last.tokens.values()) and not self.is_published(last):
             raise StateError(
@@ -283,8 +282,6 @@ class CheckpointDirectory:
                 f"epoch {last.epoch} has reached its sinks is not known",
                 hint="Start the query that made it once more, and stop it: then it is known.",
             )
-        if self.is_locked:
-            self.remove_plan(last.epoch + 1 if last is not None else 1)
         made = replace(wanted, job_id=stored.job_id, former=stored.former)
         number = next(n for n in itertools.count(1) if not self._records.exists(_identity(n)))
         self._put(_identity(number), asdict(made))
