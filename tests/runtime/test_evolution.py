@@ -6,6 +6,7 @@ from __future__ import annotations
 import datetime as dt
 import random
 from collections.abc import Callable, Sequence
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -14,6 +15,8 @@ import pytest
 from tests.runtime.changing_query import CLICKS, ChangingQuery, Row, session
 from tidemill.changelog.watermarks import END
 from tidemill.errors import StateError
+from tidemill.files.storage import Storage
+from tidemill.runtime.checkpoint.directory import CheckpointDirectory, EpochCommit
 from tidemill.runtime.checkpoint.evolution import evolution
 
 Values = list[Any]
@@ -295,3 +298,31 @@ def test_keys_and_calls_that_are_one_twice_stay_two(tmp_path: Path) -> None:
     )
     row = {"k": 1, "j": 1, "a": 3, "c": 3}
     assert query.epoch([row]) == [(0, (1, 1, 3, 3))]
+
+
+def test_a_checkpoint_changes_hands_by_one_record(tmp_path: Path) -> None:
+    place = Storage(str(tmp_path / "checkpoint"))
+    query = ChangingQuery(tmp_path / "state")
+    query.start("SELECT k, SUM(a) AS s FROM clicks GROUP BY k")
+    first = query.identity
+    assert first is not None
+    epoch = EpochCommit(epoch=1, time=0, offsets={}, manifests={}, tokens={})
+    with CheckpointDirectory(place) as directory:
+        directory.open(first)
+        directory.write_commit(epoch)
+    query.number = 1
+    second, _ = query.compiled("SELECT k, SUM(a) AS s, COUNT(*) AS n FROM clicks GROUP BY k")
+    refused, _ = query.compiled("SELECT k, SUM(a) AS s FROM clicks WHERE b > 1 GROUP BY k")
+    with pytest.raises(StateError, match="belongs to another query"):
+        CheckpointDirectory(place).open(refused)
+    for _ in range(2):
+        with CheckpointDirectory(place) as directory:
+            assert directory.open(second) == replace(second, job_id=first.job_id)
+            assert directory.stored_identity() == replace(second, job_id=first.job_id)
+    records = sorted(path.name for path in (tmp_path / "checkpoint").glob("job*"))
+    assert records == ["job.1.json", "job.json"], "no record is replaced, and the same query adds none"
+    with CheckpointDirectory(place) as directory:
+        directory.open(second)
+        directory.write_commit(replace(epoch, epoch=2, tokens={"sink": ["t"]}))
+    with pytest.raises(StateError, match="whether its last epoch 2 has reached its sinks is not known"):
+        CheckpointDirectory(place).open(first)
