@@ -84,11 +84,10 @@ class Statements:
         return Alters(self.cursor, self.trees, self._elements()).alter(token)
 
     def _alter_job(self, token: Token) -> s.AlterJob:
-        job_id, target, options = self.cursor.string(), None, ()
-        if self.cursor.expect_any("AS", "SET") == "AS":
-            target = self._inserting()
-        else:
-            options = clauses.properties(self.cursor)
+        job_id = self.cursor.string()
+        as_query = self.cursor.expect_any("AS", "SET") == "AS"
+        target = self._inserting() if as_query else None
+        options = () if as_query else clauses.properties(self.cursor)
         text = self.cursor.text_since(token)
         return s.AlterJob(job_id=job_id, target=target, options=options, text=text, position=token.position)
 
