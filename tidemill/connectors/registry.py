@@ -27,7 +27,6 @@ PLANNER_OPTIONS = ("connector", "property-version", *(option.key for option in O
 NOT_THERE_YET = frozenset(
     {
         "db2-cdc",
-        "delta",
         "doris",
         "dynamodb",
         "elasticsearch-6",
@@ -62,7 +61,7 @@ NOT_THERE_YET = frozenset(
     }
 )
 
-_EXTRAS = {"confluent_kafka": "kafka"}
+_EXTRAS = {"confluent_kafka": "kafka", "deltalake": "delta", "pyiceberg": "iceberg"}
 """What brings the packages that only some connectors need."""
 
 
