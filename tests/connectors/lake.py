@@ -13,6 +13,7 @@ from tidemill.connectors.api import ArrowSink, Offset, ReadLimit, Sink
 from tidemill.types.logical import Field
 from tidemill.types.physical import arrow_schema
 
+UNLIMITED = ReadLimit()
 Rows = Sequence[Mapping[str, Any]]
 
 
@@ -25,15 +26,16 @@ def batch(declared: CatalogTable, rows: Rows, kinds: Sequence[int] | None = None
     return made.append_column(KIND_COLUMN, pa.array(kinds, pa.int8()))
 
 
-def staged(target: Sink, *tasks: pa.RecordBatch, epoch: int = 1) -> list[str]:
-    """The tokens of an epoch; a task for each batch."""
+def staged(target: Sink, *tasks: pa.RecordBatch | list[pa.RecordBatch], epoch: int = 1) -> list[str]:
+    """The tokens of an epoch; a task for each batch, or list of batches."""
     assert isinstance(target, ArrowSink)
     stager = target.stager(epoch)
     assert stager is not None
-    return [out.column(0)[0].as_py() for task in tasks for out in stager([task])]
+    listed = [task if isinstance(task, list) else [task] for task in tasks]
+    return [out.column(0)[0].as_py() for task in listed for out in stager(task)]
 
 
-def offsets(source: Any, limit: ReadLimit = ReadLimit(), start: Offset | None = None) -> list[Offset]:
+def offsets(source: Any, limit: ReadLimit = UNLIMITED, start: Offset | None = None) -> list[Offset]:
     """The ends of all ranges that there are now."""
     found: list[Offset] = []
     while True:

@@ -364,6 +364,9 @@ class Connector:
     allows_unknown_options: bool = False
     is_source: bool = False
     is_sink: bool = False
+    time_option: str = ""
+    """The option with the time, in milliseconds, of FROM t FOR SYSTEM_TIME AS OF; '' where tables keep no
+    versions."""
 
     def validate(self, table: CatalogTable, options: Mapping[str, str]) -> None:
         """Checks option values (and the format's) beyond their kinds; raises ValidationError."""

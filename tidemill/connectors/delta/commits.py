@@ -1,15 +1,15 @@
 """Commits an epoch to a Delta table, exactly once.
 
 1. Open the newest version of the table.
-2. Ask it for the last epoch that it has of this sink (Delta's application transactions). If that is this epoch
-   or a later one, all is done.
+2. Ask it for the last epoch that it has of this sink (Delta's application transactions). If that is this
+   epoch or a later one, all is done.
 3. Commit: the files that come, the files that go, and the epoch, as the next version.
-4. If somebody else has made that version meanwhile, or if the outcome is not known: from 1, until a minute has
-   passed.
+4. If somebody else has made that version meanwhile, or if the outcome is not known: from 1, until a minute
+   has passed.
 
-The question and the commit are about one version of the table: the commit is only taken as the next one. So two
-processes of one job cannot both commit an epoch, and what was decided by the files of that version still holds.
-"""
+The question and the commit are about one version of the table: the commit is only taken as the next one. So
+two processes of one job cannot both commit an epoch, and what was decided by the files of that version still
+holds."""
 
 from __future__ import annotations
 
@@ -102,7 +102,7 @@ class DeltaCommits:
             return failed
         return CommitUnknownError(
             f"{failed.message}. It is not known whether the table has epoch {epoch}.",
-            hint="Start the job again once the store is back: it finds out; nothing is lost or written twice.",
+            hint="Start the job again once the store is back: it finds out; nothing is lost or doubled.",
         )
 
 

@@ -35,6 +35,7 @@ class DeltaConnector(Connector):
     options = OPTIONS
     is_source = True
     is_sink = True
+    time_option = AS_OF_MILLIS
 
     def validate(self, table: CatalogTable, options: Mapping[str, str]) -> None:
         for column in table.physical_columns:
@@ -91,7 +92,9 @@ class DeltaConnector(Connector):
         if not place.exists():
             place.create(columns, request.table.partitioned_by)
         partitions = _partitions(request.table)
-        check_writable(place, place.opened(), columns, request.table.partitioned_by, removes=request.overwrite)
+        check_writable(
+            place, place.opened(), columns, request.table.partitioned_by, removes=request.overwrite
+        )
         return DeltaSink(
             commits=DeltaCommits(place=place, sink=f"tidemill-{request.job_id}-{request.ordinal}"),
             writer=LakeWriter(

@@ -2,11 +2,11 @@
 
 1. *stage*: tasks write data files beside the table's own. Nobody reads them: no version names them.
 2. *publish*: the driver commits the files of all tasks and the epoch as one version (see ``commits``).
-3. *discard*: what is left behind stays until a VACUUM of the table, which removes files that no version names.
+3. *discard*: what is left behind stays until a VACUUM of the table, which removes files that no version
+   names.
 
-An INSERT OVERWRITE (batch only) also takes out all files that the version had, or those of the partitions that
-are written to.
-"""
+An INSERT OVERWRITE (batch only) also takes out all files that the version had, or those of the partitions
+that are written to."""
 
 from __future__ import annotations
 

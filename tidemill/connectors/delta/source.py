@@ -1,10 +1,9 @@
 """Reads a Delta table: one version, or one version and then what later versions append.
 
-The unit of reading is a version: at first all files of a snapshot, then the files that each commit has added.
-An offset is a place among the rows of a version's files, whose order is the log's, so that the same range
-always has the same rows. What later versions remove cannot be taken back: that is an error, unless the table's
-options say otherwise.
-"""
+The unit of reading is a version: at first all files of a snapshot, then the files that each commit has
+added. An offset is a place among the rows of a version's files, whose order is the log's, so that the same
+range always has the same rows. What later versions remove cannot be taken back: that is an error, unless the
+table's options say otherwise."""
 
 from __future__ import annotations
 
@@ -86,7 +85,9 @@ class DeltaSource:
 
     def next_offset(self, start: Offset | None, limit: ReadLimit) -> Offset:
         """ConnectorError where a version has removed rows, or is in the log no more."""
-        position = Position.at_start(self._begin(), whole=self._is_whole) if start is None else Position(**start)
+        position = (
+            Position.at_start(self._begin(), whole=self._is_whole) if start is None else Position(**start)
+        )
         rows, size = limit.rows, limit.bytes
         while (rows is None or rows > 0) and (size is None or size > 0):
             files = self._files(position)

@@ -60,9 +60,7 @@ class DeltaPlace:
         """A table without rows; one that is there by now stays."""
         schema = pa.schema([delta_field(field) for field in fields])
         try:
-            DeltaTable.create(
-                self._uri, schema, "ignore", list(partitions), storage_options=self._options
-            )
+            DeltaTable.create(self._uri, schema, "ignore", list(partitions), storage_options=self._options)
         except (DeltaError, OSError) as e:
             raise self.failure(e) from None
 
@@ -164,12 +162,12 @@ def check_writable(
         )
 
 
-def _check_features(
-    place: DeltaPlace, features: Collection[Any], known: Collection[str], what: str
-) -> None:
+def _check_features(place: DeltaPlace, features: Collection[Any], known: Collection[str], what: str) -> None:
     for feature in sorted(str(f) for f in features):
         if feature not in known:
-            raise NotSupportedError(f"To {what} Delta table '{place.name}', which has the feature '{feature}'")
+            raise NotSupportedError(
+                f"To {what} Delta table '{place.name}', which has the feature '{feature}'"
+            )
 
 
 def _check_mapping(place: DeltaPlace, table: DeltaTable) -> None:
