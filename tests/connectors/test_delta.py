@@ -21,7 +21,7 @@ from tidemill.connectors.api import ReadLimit
 from tidemill.connectors.delta.source import DeltaSource
 from tidemill.connectors.filters import AnyOf, Comparison, Nullness
 from tidemill.connectors.registry import validate
-from tidemill.errors import ConnectorError, NotSupportedError, StateError, TidemillError, ValidationError
+from tidemill.errors import ConnectorError, NotSupportedError, StateError, ValidationError
 from tidemill.runtime.progress import rows_of
 from tidemill.types import logical as t
 
@@ -198,7 +198,7 @@ def test_versions_and_times_can_be_asked_for(tmp_path: Path) -> None:
     assert ids(all_rows(source(with_options(into, **{"as-of-millis": str(at[2] + 1000)})))) == [1, 2]
     with pytest.raises(ConnectorError, match="has no version of 1970-01-01"):
         source(with_options(into, timestampAsOf="1970-01-01 00:00:00"))
-    with pytest.raises(ConnectorError, match="Version 9 of Delta table 'c.d.t' cannot be read"):
+    with pytest.raises(ConnectorError, match=r"Version 9 of Delta table 'c.d.t' cannot be read"):
         all_rows(source(with_options(into, versionAsOf="9")))
 
 
@@ -237,7 +237,7 @@ def test_a_stream_does_not_skip_removed_rows(tmp_path: Path) -> None:
     follows = source(streaming, streaming=True)
     (end,) = offsets(follows)
     DeltaTable(tmp_path).delete("id = 1")
-    with pytest.raises(ConnectorError, match="Version 2 of Delta table 'c.d.t' removes rows"):
+    with pytest.raises(ConnectorError, match=r"Version 2 of Delta table 'c.d.t' removes rows"):
         follows.next_offset(end, ReadLimit())
     rewritten = source(with_options(streaming, ignoreChanges="true"), streaming=True)
     (after,) = offsets(rewritten, start=end)
@@ -281,21 +281,12 @@ def test_files_roll_at_a_size(tmp_path: Path) -> None:
 def test_tables_that_do_not_fit_are_refused_by_name(tmp_path: Path) -> None:
     append(declared(tmp_path), row(1))
 
-    def refused(error: type[TidemillError], match: str, columns: Any, *, write: bool) -> None:
-        with pytest.raises(error, match=match):
-            other = declared(tmp_path, columns)
-            _ = sink(other) if write else all_rows(source(other))
-
-    refused(ValidationError, "has no column 'x'", {"x": t.INT}, write=False)
-    refused(
-        ValidationError,
-        "'id' of Delta table 'c.d.t' is int64, but declared as STRING",
-        {"id": t.STRING},
-        write=False,
-    )
-    refused(
-        ValidationError, "has the column 'name', which", {"id": t.BIGINT, "day": t.DateType()}, write=True
-    )
+    with pytest.raises(ValidationError, match="has no column 'x'"):
+        all_rows(source(declared(tmp_path, {"x": t.INT})))
+    with pytest.raises(ValidationError, match=r"'id' of .* is int64, but declared as STRING"):
+        all_rows(source(declared(tmp_path, {"id": t.STRING})))
+    with pytest.raises(ValidationError, match="has the column 'name', which"):
+        sink(declared(tmp_path, {"id": t.BIGINT, "day": t.DateType()}))
     with pytest.raises(ValidationError, match=r"is partitioned by \(\), but declared"):
         sink(declared(tmp_path, by=("day",)))
     with pytest.raises(ConnectorError, match="There is no Delta table at"):
@@ -307,7 +298,7 @@ def test_tables_that_do_not_fit_are_refused_by_name(tmp_path: Path) -> None:
 def test_rules_that_we_do_not_check_are_refused(tmp_path: Path) -> None:
     append(declared(tmp_path), row(1))
     DeltaTable(tmp_path).alter.add_constraint({"positive": "id > 0"})
-    with pytest.raises(NotSupportedError, match="delta.constraints.positive"):
+    with pytest.raises(NotSupportedError, match=r"delta\.constraints\.positive"):
         sink(declared(tmp_path))
     assert ids(all_rows(source(declared(tmp_path)))) == [1]
 
@@ -324,17 +315,13 @@ def test_features_that_change_what_files_mean_are_refused(tmp_path: Path) -> Non
 def test_a_row_of_another_writer_is_read(tmp_path: Path) -> None:
     """Without statistics, with more columns, and with an epoch of its own."""
     append(declared(tmp_path), row(1))
-    more = pa.table(
-        {"id": pa.array([2], pa.int64()), "day": pa.array([None], pa.date32()), "name": ["x"], "more": [1]}
-    )
+    more = {"id": pa.array([2], pa.int64()), "day": pa.array([None], pa.date32()), "name": ["x"]}
     write_deltalake(
         tmp_path,
-        more,
+        pa.table({**more, "more": [1]}),
         mode="append",
         schema_mode="merge",
         commit_properties=CommitProperties(app_transactions=[Transaction("other", 9)]),
     )
-    assert all_rows(source(declared(tmp_path), fields=("id", "name"))) == [
-        {"id": 1, "name": "n"},
-        {"id": 2, "name": "x"},
-    ]
+    found = all_rows(source(declared(tmp_path), fields=("id", "name")))
+    assert found == [{"id": 1, "name": "n"}, {"id": 2, "name": "x"}]

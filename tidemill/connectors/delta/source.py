@@ -32,7 +32,7 @@ if TYPE_CHECKING:
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Position:
     """After ``row`` rows of file number ``file`` of a version: of all its files if ``whole``, else of those
-    that it has added. ``begin``: the version that reading began with; ``count``: how many rows came before."""
+    that it has added. ``begin``: the version that reading began with; ``count``: of the rows before."""
 
     begin: int
     version: int
@@ -85,9 +85,7 @@ class DeltaSource:
 
     def next_offset(self, start: Offset | None, limit: ReadLimit) -> Offset:
         """ConnectorError where a version has removed rows, or is in the log no more."""
-        position = (
-            Position.at_start(self._begin(), whole=self._is_whole) if start is None else Position(**start)
-        )
+        position = self._first() if start is None else Position(**start)
         rows, size = limit.rows, limit.bytes
         while (rows is None or rows > 0) and (size is None or size > 0):
             files = self._files(position)
@@ -172,16 +170,16 @@ class DeltaSource:
         """Whether reading begins with a snapshot."""
         return self.starting is None
 
-    def _begin(self) -> int:
+    def _first(self) -> Position:
         newest = self.newest()
         if self.starting is None:
-            return newest
+            return Position.at_start(newest, whole=True)
         if self.starting > newest + 1:
             raise ConnectorError(
                 f"Delta table '{self.place.name}' has versions up to {newest}, but 'startingVersion' is"
                 f" {self.starting}."
             )
-        return self.starting
+        return Position.at_start(self.starting, whole=False)
 
     def _rows(self, start: Offset | None, end: Offset) -> int:
         return Position(**end).count - (0 if start is None else Position(**start).count)

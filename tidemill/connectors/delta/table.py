@@ -120,12 +120,11 @@ def check_readable(place: DeltaPlace, table: DeltaTable, fields: Sequence[Field]
     """NotSupportedError for features that we do not read, ValidationError for columns that do not fit."""
     _check_features(place, table.protocol().reader_features or (), _READABLE, "read")
     _check_mapping(place, table)
-    if "deletionVectors" in (table.protocol().reader_features or ()):
-        if any(len(batch) for batch in pa.RecordBatchReader.from_stream(table.deletion_vectors())):
-            raise NotSupportedError(
-                f"Deletion vectors, which Delta table '{place.name}' has",
-                hint="An OPTIMIZE or REORG TABLE ... APPLY (PURGE) by another engine removes them.",
-            )
+    if "deletionVectors" in (table.protocol().reader_features or ()) and _has_vectors(table):
+        raise NotSupportedError(
+            f"Deletion vectors, which Delta table '{place.name}' has",
+            hint="REORG TABLE ... APPLY (PURGE) by another engine removes them.",
+        )
     stored = schema_of(table)
     for field in fields:
         check_column(place.name, field, stored, written=False)
@@ -162,12 +161,14 @@ def check_writable(
         )
 
 
+def _has_vectors(table: DeltaTable) -> bool:
+    return any(len(batch) for batch in pa.RecordBatchReader.from_stream(table.deletion_vectors()))
+
+
 def _check_features(place: DeltaPlace, features: Collection[Any], known: Collection[str], what: str) -> None:
     for feature in sorted(str(f) for f in features):
         if feature not in known:
-            raise NotSupportedError(
-                f"To {what} Delta table '{place.name}', which has the feature '{feature}'"
-            )
+            raise NotSupportedError(f"To {what} Delta table '{place.name}' with the feature '{feature}'")
 
 
 def _check_mapping(place: DeltaPlace, table: DeltaTable) -> None:
