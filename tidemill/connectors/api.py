@@ -335,6 +335,15 @@ class GroupedSink(Protocol):
         ...
 
 
+@runtime_checkable
+class WorkingSink(Protocol):
+    """Optional face of a sink whose ``publish`` may let Spark's workers do some of its work."""
+
+    def publish_with(self, spark: SparkSession) -> None:
+        """Called once, before the first epoch is published."""
+        ...
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ConnectorOption:
     """An option of a connector or format, for validation and the generated docs page.

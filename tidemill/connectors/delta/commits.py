@@ -72,8 +72,6 @@ class DeltaCommits:
             if self.recorded(table) >= epoch:  # step 2
                 return
             change = decide(table)
-            if not change.added and not change.removed:
-                return
             try:
                 self._write(table, epoch, change)  # step 3
                 return

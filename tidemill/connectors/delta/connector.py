@@ -8,14 +8,17 @@ from datetime import UTC, datetime
 from zoneinfo import ZoneInfo
 
 from tidemill.catalog.table import CatalogTable
-from tidemill.connectors.api import Connector, SinkRequest, SourceRequest
+from tidemill.changelog.rowkind import INSERT_ONLY, UPSERT, RowKind
+from tidemill.connectors.api import Connector, Sink, SinkRequest, SourceRequest
 from tidemill.connectors.delta.commits import DeltaCommits
 from tidemill.connectors.delta.options import AS_OF_MILLIS, OPTIONS, STREAMING
 from tidemill.connectors.delta.sink import DeltaSink
 from tidemill.connectors.delta.source import DeltaSource
 from tidemill.connectors.delta.stored_types import delta_field
 from tidemill.connectors.delta.table import DeltaPlace, active_files, check_writable
+from tidemill.connectors.delta.upserts import DeltaUpsertSink
 from tidemill.connectors.formats.columnar.tables import file_schema
+from tidemill.connectors.lakehouse.buckets import bucket_keys
 from tidemill.connectors.lakehouse.reading import LakeReader
 from tidemill.connectors.lakehouse.writing import LakeWriter
 from tidemill.connectors.option_values import OptionValues
@@ -46,6 +49,8 @@ class DeltaConnector(Connector):
         follows = OptionValues(OPTIONS, options)["mode"].lower() == STREAMING
         if given and follows:
             raise ValidationError(f"'{given[0]}' reads one version, but 'mode' is 'streaming'.")
+        if table.primary_key:
+            bucket_keys(table)
         if "startingVersion" in options and not follows:
             raise ValidationError("'startingVersion' is for 'mode' = 'streaming'.")
 
@@ -81,32 +86,35 @@ class DeltaConnector(Connector):
             ignores_changes=options["ignoreChanges"],
         )
 
-    def sink(self, request: SinkRequest) -> DeltaSink:
+    def sink_kinds(
+        self, table: CatalogTable, options: Mapping[str, str], wanted: frozenset[RowKind]
+    ) -> frozenset[RowKind]:
+        return UPSERT if table.primary_key else INSERT_ONLY
+
+    def sink(self, request: SinkRequest) -> Sink:
         """ConnectorError where the table cannot be reached; ValidationError where it has other columns."""
         if request.overwrite and request.streaming:
             raise ValidationError("Streaming mode not support overwrite.")
         options = OptionValues(OPTIONS, request.options)
         place = _place(request.table, request.options, request.fence)
         columns = _fields(request.table)
-        fields = columns if len(columns) == len(request.fields) else request.fields
         if not place.exists():
             place.create(columns, request.table.partitioned_by)
-        partitions = _partitions(request.table)
-        check_writable(
-            place, place.opened(), columns, request.table.partitioned_by, removes=request.overwrite
-        )
-        return DeltaSink(
-            commits=DeltaCommits(place=place, sink=f"tidemill-{request.job_id}-{request.ordinal}"),
-            writer=LakeWriter(
-                table=place.name,
-                storage=place.storage,
-                fields=fields,
-                partitions=partitions,
-                schema=file_schema(tuple(f for f in fields if f not in partitions)),
-                prefix=f"part-{request.job_id[:8]}",
-                roll=options["sink.rolling-policy.file-size"].bytes,
-                compression=options["compression"].lower(),
-            ),
+        keys, by = request.table.primary_key, request.table.partitioned_by
+        removes = request.overwrite or bool(keys)
+        check_writable(place, place.opened(), columns, by, removes=removes)
+        name = f"{request.job_id}-{request.ordinal}"
+        commits = DeltaCommits(place=place, sink=f"tidemill-{name}")
+        writer = _writer(request, place, options)
+        if not keys:
+            return DeltaSink(commits=commits, writer=writer, overwrite=request.overwrite)
+        return DeltaUpsertSink(
+            commits=commits,
+            writer=writer,
+            name=name,
+            keys=bucket_keys(request.table),
+            buckets=options["sink.buckets"],
+            ordered=request.ordered,
             overwrite=request.overwrite,
         )
 
@@ -136,6 +144,21 @@ def _place(table: CatalogTable, options: Mapping[str, str], fence: Fence = OPEN)
 
 def _fields(table: CatalogTable) -> tuple[Field, ...]:
     return tuple(Field(c.name, c.type) for c in table.physical_columns)
+
+
+def _writer(request: SinkRequest, place: DeltaPlace, options: OptionValues) -> LakeWriter:
+    columns, partitions = _fields(request.table), _partitions(request.table)
+    fields = columns if len(columns) == len(request.fields) else request.fields
+    return LakeWriter(
+        table=place.name,
+        storage=place.storage,
+        fields=fields,
+        partitions=partitions,
+        schema=file_schema(tuple(f for f in fields if f not in partitions)),
+        prefix=f"part-{request.job_id[:8]}",
+        roll=options["sink.rolling-policy.file-size"].bytes,
+        compression=options["compression"].lower(),
+    )
 
 
 def _partitions(table: CatalogTable) -> tuple[Field, ...]:

@@ -10,12 +10,10 @@ from typing import Any
 import pyarrow as pa
 
 from tidemill.connectors.delta.table import DeltaPlace, relative_path, stored_rows
-from tidemill.connectors.formats.text_scalars import CSV_RULES, parse
 from tidemill.connectors.lakehouse.files import DataFile
+from tidemill.connectors.lakehouse.partition_texts import typed_value
 from tidemill.errors import ConnectorError
-from tidemill.types import logical as t
 from tidemill.types.logical import Field
-from tidemill.types.physical import arrow_type
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -73,15 +71,9 @@ def _data_file(place: DeltaPlace, add: Mapping[str, Any], partitions: Collection
 
 def _value(place: DeltaPlace, field: Field, text: str | None) -> object:
     """A partition's value; an empty text is NULL, too, as the protocol says."""
-    if not text:
-        return None
-    if isinstance(field.type, t.TimestampType | t.LocalZonedTimestampType):
-        text = text.replace("T", " ")
     try:
-        zoned = isinstance(field.type, t.LocalZonedTimestampType) and not text.endswith("Z")
-        value = parse(field.type, f"{text}Z" if zoned else text, CSV_RULES)
-        return pa.scalar(value, arrow_type(field.type)).as_py()
-    except (ValueError, ArithmeticError, TypeError, pa.ArrowException):
+        return typed_value(field, text or None)
+    except ValueError:
         raise ConnectorError(
             f"Partition value '{text}' of column '{field.name}' of Delta table '{place.name}' is not"
             f" {field.type}."

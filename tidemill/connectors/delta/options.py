@@ -45,6 +45,13 @@ OPTIONS = (
         key="sink.rolling-policy.file-size", kind="memory", default="128mb", doc="Size of a data file."
     ),
     ConnectorOption(
+        key="sink.buckets",
+        kind="int",
+        default="16",
+        least=1,
+        doc="With a primary key: number of buckets of a table, or of each of its partitions.",
+    ),
+    ConnectorOption(
         key="compression",
         default="snappy",
         choices=("snappy", "gzip", "zstd", "none"),

@@ -96,11 +96,19 @@ class WritingTask:
     def write(self, table: pa.Table) -> None:
         if not table.num_rows:
             return
-        if not self.writer.partitions:
-            self._append({}, table)
-            return
-        for values, part in split_by_partition(table, self.writer.partitions):
-            self._append(values, part)
+        parts = split_by_partition(table, self.writer.partitions) if self.writer.partitions else [({}, table)]
+        for values, part in parts:
+            self.append(values, stored_table(part, self.writer.stored, self.writer.schema))
+
+    def append(self, values: dict[str, str | None], part: pa.Table) -> None:
+        """Rows of one partition, as files hold them."""
+        key = tuple(values.values())
+        file = self._open.get(key)
+        if file is None:
+            file = self._open[key] = self._start(values)
+        file.writer.write_table(part)
+        if file.stream.tell() >= self.writer.roll:
+            self._complete(self._open.pop(key))
 
     def finish(self) -> list[dict[str, Any]]:
         """The files, durable: their path, size, rows, partition and statistics of columns."""
@@ -120,15 +128,6 @@ class WritingTask:
         with suppress(OSError, pa.ArrowException):
             for path in [f.path for f in self._open.values()] + [f["path"] for f in self._done]:
                 storage.remove(path)
-
-    def _append(self, values: dict[str, str | None], part: pa.Table) -> None:
-        key = tuple(values.values())
-        file = self._open.get(key)
-        if file is None:
-            file = self._open[key] = self._start(values)
-        file.writer.write_table(to_file_table(part, self.writer.stored).cast(self.writer.schema))
-        if file.stream.tell() >= self.writer.roll:
-            self._complete(self._open.pop(key))
 
     def _start(self, values: dict[str, str | None]) -> _OpenFile:
         spec, footers = self.writer, list[parquet.FileMetaData]()
@@ -158,6 +157,11 @@ class WritingTask:
                 "columns": column_statistics(footer),
             }
         )
+
+
+def stored_table(table: pa.Table, fields: tuple[Field, ...], schema: pa.Schema) -> pa.Table:
+    """Rows as files hold them."""
+    return to_file_table(table, fields).cast(schema)
 
 
 def files_of(tokens: Iterable[str]) -> list[dict[str, Any]]:
