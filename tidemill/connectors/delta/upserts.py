@@ -86,7 +86,7 @@ class DeltaUpsertSink:
     ) -> Change:
         place, by = self.commits.place, [f.name for f in self.writer.partitions]
         check_writable(place, table, self.writer.fields, by, removes=True)
-        files = active_files(place, table, by, ())
+        files = active_files(place, table, by, self.keys)
         units = plan_units([] if self.overwrite else files, staged, self.writer.partitions, self.buckets)
         results = merged(self._merger(epoch), units, self.spark)
         gone = {path for result in results for path in result["removed"]}

@@ -98,14 +98,32 @@ class BucketMerger:
 
     def _rest(self, file: DataFile, changes: pa.Table) -> pa.Table | None:
         """The rows of the file that have not changed; None where none has."""
+        changes = self._within(file, changes)
+        if not changes.num_rows:
+            return None
         with self.writer.storage.open(file.path) as stream:
             opened = parquet.ParquetFile(stream)
-            keys = opened.read(columns=list(self.keys), use_threads=False)
-            changed = self._are_among(keys, changes)
+            table = opened.read(columns=list(self.keys), use_threads=False)
+            changed = self._are_among(table, changes)
             if not changed.any():
                 return None
-            table = self._fitted(opened.read(use_threads=False))
-        return table.filter(pa.array(~changed))
+            others = [name for name in opened.schema_arrow.names if name not in self.keys]
+            rest = opened.read(columns=others, use_threads=False)
+        for name in others:
+            table = table.append_column(name, rest.column(name))
+        return self._fitted(table.filter(pa.array(~changed)))
+
+    def _within(self, file: DataFile, changes: pa.Table) -> pa.Table:
+        """The changes whose keys the file's bounds do not rule out."""
+        for name in self.keys:
+            known = file.bounds.get(name)
+            if known is None or known.low is None or known.high is None:
+                continue
+            kind = changes.schema.field(name).type
+            low, high = pa.scalar(known.low, kind), pa.scalar(known.high, kind)
+            column = changes.column(name)
+            changes = changes.filter(pc.and_(pc.less_equal(low, column), pc.less_equal(column, high)))
+        return changes
 
     def _own(self, file: DataFile, bucket: int, changes: pa.Table) -> pa.Table:
         """The bucket's unchanged rows of a foreign file."""
@@ -133,7 +151,11 @@ class BucketMerger:
         found = np.zeros(keys.num_rows, np.bool_)
         wanted = changes.select(list(self.keys))
         hashes = hash_columns(keys.columns, keys.num_rows)
-        candidates = np.flatnonzero(np.isin(hashes, hash_columns(wanted.columns, wanted.num_rows)))
+        known = np.sort(hash_columns(wanted.columns, wanted.num_rows))
+        if not len(known):
+            return found
+        nearest = np.minimum(np.searchsorted(known, hashes), len(known) - 1)
+        candidates = np.flatnonzero(known[nearest] == hashes)
         if len(candidates):
             rows = keys.take(pa.array(candidates)).append_column(_CANDIDATE, pa.array(candidates))
             same = rows.join(wanted, list(self.keys), join_type="left semi", use_threads=False)

@@ -29,7 +29,6 @@ from tidemill.files.storage import Storage
 from tidemill.types.logical import Field
 
 NULL_PARTITION = "__HIVE_DEFAULT_PARTITION__"
-GROUP_ROWS = 1 << 17
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -138,7 +137,11 @@ class WritingTask:
         spec.storage.make_directory(path.rpartition("/")[0])
         stream = spec.storage.create(path)
         writer = parquet.ParquetWriter(
-            stream, spec.schema, compression=spec.compression, metadata_collector=footers
+            stream,
+            spec.schema,
+            compression=spec.compression,
+            use_dictionary=[f.name for f in spec.schema if pa.types.is_string(f.type)],
+            metadata_collector=footers,
         )
         return _OpenFile(path=path, partition=values, stream=stream, writer=writer, footers=footers)
 
