@@ -2,8 +2,8 @@
 
 `python -m bench.lakehouse --rows 4000000 --keys 100000`: no Spark, one process; the sink's own steps (stage,
 publish) with a task for each part of the input. The merge gets the same rows. Ratios of one run count, not
-seconds, which are the processor's. ``random``: keys from all of the table; ``new``: keys that it does not have;
-``recent``: those that were written last.
+seconds, which are the processor's. ``random``: keys from all of the table; ``new``: keys that it does not
+have; ``recent``: those that were written last.
 """
 
 from __future__ import annotations

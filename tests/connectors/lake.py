@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from pathlib import Path
 from typing import Any
 
 import pyarrow as pa
+from deltalake import DeltaTable
 
 from tidemill.catalog.table import CatalogTable
 from tidemill.changelog.rowkind import KIND_COLUMN
@@ -33,6 +35,14 @@ def staged(target: Sink, *tasks: pa.RecordBatch | list[pa.RecordBatch], epoch: i
     assert stager is not None
     listed = [task if isinstance(task, list) else [task] for task in tasks]
     return [out.column(0)[0].as_py() for task in listed for out in stager(task)]
+
+
+def delta_rows(root: Path) -> list[dict[str, Any]]:
+    """The newest version of a Delta table, by another reader."""
+    rows: list[dict[str, Any]] = (
+        pa.RecordBatchReader.from_stream(DeltaTable(root).scan()).read_all().to_pylist()
+    )
+    return rows
 
 
 def offsets(source: Any, limit: ReadLimit = UNLIMITED, start: Offset | None = None) -> list[Offset]:

@@ -13,7 +13,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from pyarrow import parquet
 
-from tests.connectors.lake import all_rows, batch, staged
+from tests.connectors.lake import all_rows, batch, delta_rows, staged
 from tests.connectors.sinks import sink
 from tests.connectors.sources import source, table
 from tidemill.catalog.table import CatalogTable
@@ -45,9 +45,7 @@ def upsert(into: CatalogTable, *tasks: list[tuple[int, dict[str, Any]]], epoch: 
 
 
 def active(root: Path) -> list[dict[str, Any]]:
-    """By another reader."""
-    found = pa.RecordBatchReader.from_stream(DeltaTable(root).scan()).read_all()
-    return sorted(found.to_pylist(), key=lambda r: (r["k"], r["p"]))
+    return sorted(delta_rows(root), key=lambda r: (r["k"], r["p"]))
 
 
 def paths(root: Path) -> set[str]:

@@ -10,16 +10,19 @@ from zoneinfo import ZoneInfo
 from tidemill.catalog.table import CatalogTable
 from tidemill.changelog.rowkind import INSERT_ONLY, UPSERT, RowKind
 from tidemill.connectors.api import Connector, Sink, SinkRequest, SourceRequest
-from tidemill.connectors.delta.commits import DeltaCommits
+from tidemill.connectors.delta.history import DeltaHistory
 from tidemill.connectors.delta.options import AS_OF_MILLIS, OPTIONS, STREAMING
-from tidemill.connectors.delta.sink import DeltaSink
-from tidemill.connectors.delta.source import DeltaSource
 from tidemill.connectors.delta.stored_types import delta_field
-from tidemill.connectors.delta.table import DeltaPlace, active_files, check_writable
-from tidemill.connectors.delta.upserts import DeltaUpsertSink
+from tidemill.connectors.delta.table import DeltaPlace, active_files
+from tidemill.connectors.delta.target import DeltaTarget
+from tidemill.connectors.filters import columns_of
 from tidemill.connectors.formats.columnar.tables import file_schema
 from tidemill.connectors.lakehouse.buckets import bucket_keys
+from tidemill.connectors.lakehouse.commits import Commits
 from tidemill.connectors.lakehouse.reading import LakeReader
+from tidemill.connectors.lakehouse.sink import LakeSink
+from tidemill.connectors.lakehouse.source import LakeSource
+from tidemill.connectors.lakehouse.upserts import UpsertSink
 from tidemill.connectors.lakehouse.writing import LakeWriter
 from tidemill.connectors.option_values import OptionValues
 from tidemill.errors import ConnectorError, ValidationError
@@ -54,7 +57,7 @@ class DeltaConnector(Connector):
         if "startingVersion" in options and not follows:
             raise ValidationError("'startingVersion' is for 'mode' = 'streaming'.")
 
-    def source(self, request: SourceRequest) -> DeltaSource:
+    def source(self, request: SourceRequest) -> LakeSource:
         options = OptionValues(OPTIONS, request.options)
         place = _place(request.table, request.options, request.fence)
         follows = options["mode"].lower() == STREAMING
@@ -65,8 +68,17 @@ class DeltaConnector(Connector):
                 hint="Leave 'mode' = 'streaming' out, or set execution.runtime-mode to streaming.",
             )
         names = set(request.table.partitioned_by)
-        return DeltaSource(
-            place=place,
+        return LakeSource(
+            history=DeltaHistory(
+                place=place,
+                columns=_fields(request.table),
+                partitions=_partitions(request.table),
+                bounded=tuple(sorted({name for f in request.filters for name in columns_of(f)})),
+                version=_version(place, options, request.time_zone),
+                starting=options["startingVersion"],
+                ignores_deletes=options["ignoreDeletes"],
+                ignores_changes=options["ignoreChanges"],
+            ),
             reader=LakeReader(
                 table=place.name,
                 storage=place.storage,
@@ -75,15 +87,9 @@ class DeltaConnector(Connector):
                 sequence=request.sequence,
                 limit=request.limit,
             ),
-            columns=_fields(request.table),
-            partitions=_partitions(request.table),
             filters=request.filters,
             parallelism=max(request.parallelism, 1),
-            version=_version(place, options, request.time_zone),
             follows=follows,
-            starting=options["startingVersion"],
-            ignores_deletes=options["ignoreDeletes"],
-            ignores_changes=options["ignoreChanges"],
         )
 
     def sink_kinds(
@@ -101,14 +107,14 @@ class DeltaConnector(Connector):
         if not place.exists():
             place.create(columns, request.table.partitioned_by)
         keys, by = request.table.primary_key, request.table.partitioned_by
-        removes = request.overwrite or bool(keys)
-        check_writable(place, place.opened(), columns, by, removes=removes)
+        target = DeltaTarget(place=place, fields=columns, partitions=by)
+        target.newest().check(removes=request.overwrite or bool(keys))
         name = f"{request.job_id}-{request.ordinal}"
-        commits = DeltaCommits(place=place, sink=f"tidemill-{name}")
+        commits = Commits(target=target, table=place.name, sink=f"tidemill-{name}")
         writer = _writer(request, place, options)
         if not keys:
-            return DeltaSink(commits=commits, writer=writer, overwrite=request.overwrite)
-        return DeltaUpsertSink(
+            return LakeSink(commits=commits, writer=writer, overwrite=request.overwrite)
+        return UpsertSink(
             commits=commits,
             writer=writer,
             name=name,

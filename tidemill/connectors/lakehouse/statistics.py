@@ -1,7 +1,8 @@
 """The smallest and largest values of a Parquet file's columns, from its footer, as JSON.
 
 Texts are cut and times are widened, never narrowed: no value lies outside. Columns that are parts of others
-are left out, and bounds of floats: Parquet's say nothing of NaN, which readers order in different ways."""
+are left out, and bounds of floats: Parquet's say nothing of NaN, which readers order in different ways.
+"""
 
 from __future__ import annotations
 

@@ -1,11 +1,12 @@
-"""Writes a Delta table by its primary key, exactly once.
+"""Writes a table of versions by its primary key, exactly once.
 
 1. *stage*: tasks keep the changes of an epoch by key, as files below ``_tidemill`` in the table's directory,
-   which Delta's readers and VACUUM do not look into.
+   which no version names.
 2. *publish*: the buckets that have changes are merged with the files of the newest version, in Spark's
    workers where that is much, and one version takes the new files in and the old ones out. If another writer
    has made that version meanwhile, the buckets are merged again: the changes are still there.
-3. The staged changes go away after that. Merged files that no version names stay until a VACUUM.
+3. The staged changes go away after that. Merged files that no version names stay until the table is cleaned
+   up in its format's way.
 
 The cost of an epoch follows the buckets that it touches (see ``lakehouse.merging``).
 """
@@ -16,14 +17,13 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
-from deltalake import DeltaTable
-
 from tidemill.connectors.arrow_maps import map_batches
-from tidemill.connectors.delta.commits import Change, DeltaCommits
-from tidemill.connectors.delta.table import active_files, check_writable
+from tidemill.connectors.lakehouse.api import Change, Version
 from tidemill.connectors.lakehouse.changes import ChangeStager, Partition, Staged, staged_units
+from tidemill.connectors.lakehouse.commits import Commits
 from tidemill.connectors.lakehouse.merging import BucketMerger
-from tidemill.connectors.lakehouse.units import merged, plan_units, values_of
+from tidemill.connectors.lakehouse.sink import replaced_files
+from tidemill.connectors.lakehouse.units import merged, plan_units
 from tidemill.connectors.lakehouse.writing import LakeWriter
 
 if TYPE_CHECKING:
@@ -33,10 +33,10 @@ STAGING = "_tidemill"
 
 
 @dataclass(slots=True, kw_only=True)
-class DeltaUpsertSink:
+class UpsertSink:
     """``name``: the sink's own, stable over restarts; the keys and buckets are as of BucketMerger."""
 
-    commits: DeltaCommits
+    commits: Commits
     writer: LakeWriter
     name: str
     keys: tuple[str, ...]
@@ -61,7 +61,7 @@ class DeltaUpsertSink:
         whether it has them."""
         staged = staged_units(tokens)
         if staged or self.overwrite:
-            self.commits.commit(epoch, lambda table: self._change(table, epoch, staged))
+            self.commits.commit(epoch, lambda version: self._change(version, epoch, staged))
         self.writer.storage.remove_directory(self._staged(epoch))
 
     def discard(self, epoch: int) -> None:
@@ -82,18 +82,16 @@ class DeltaUpsertSink:
         return f"{self._directory}/{epoch}"
 
     def _change(
-        self, table: DeltaTable, epoch: int, staged: Mapping[tuple[Partition, int], Sequence[Staged]]
+        self, version: Version, epoch: int, staged: Mapping[tuple[Partition, int], Sequence[Staged]]
     ) -> Change:
-        place, by = self.commits.place, [f.name for f in self.writer.partitions]
-        check_writable(place, table, self.writer.fields, by, removes=True)
-        files = active_files(place, table, by, self.keys)
+        version.check(removes=True)
+        files = version.files(self.keys)
         units = plan_units([] if self.overwrite else files, staged, self.writer.partitions, self.buckets)
         results = merged(self._merger(epoch), units, self.spark)
         gone = {path for result in results for path in result["removed"]}
         gone |= {file.path for unit in units for file in unit.foreign}
         if self.overwrite:
-            written = {values_of(unit.partition, self.writer.partitions) for unit in units}
-            gone = {f.path for f in files if not by or tuple(f.partition[n] for n in by) in written}
+            gone = {f.path for f in replaced_files(files, [u.partition for u in units], self.writer)}
         return Change(
             added=[file for result in results for file in result["added"]],
             removed=[file for file in files if file.path in gone],
