@@ -16,13 +16,12 @@ from tidemill.types.logical import Field
 def split_by_partition(
     table: pa.Table, partitions: tuple[Field, ...]
 ) -> Iterator[tuple[dict[str, str | None], pa.Table]]:
-    """The rows of each partition without its columns, in the order of their first rows."""
+    """The rows of each partition, in the order of their first rows."""
     keys = [_texts(table, f) for f in partitions]
     combined = pa.StructArray.from_arrays(keys, names=[f.name for f in partitions])
     codes = np.asarray(_codes(combined))
-    rest = table.drop_columns([f.name for f in partitions])
     for code, values in enumerate(_distinct(combined)):
-        yield values, rest.filter(pa.array(codes == code))
+        yield values, table.filter(pa.array(codes == code))
 
 
 def _texts(table: pa.Table, column: Field) -> pa.Array:

@@ -12,7 +12,6 @@ from tidemill.changelog.rowkind import INSERT_ONLY, UPSERT, RowKind
 from tidemill.connectors.api import Connector, Sink, SinkRequest, SourceRequest
 from tidemill.connectors.delta.history import DeltaHistory
 from tidemill.connectors.delta.options import AS_OF_MILLIS, OPTIONS, STREAMING
-from tidemill.connectors.delta.stored_types import delta_field
 from tidemill.connectors.delta.table import DeltaPlace, active_files
 from tidemill.connectors.delta.target import DeltaTarget
 from tidemill.connectors.filters import columns_of
@@ -22,6 +21,7 @@ from tidemill.connectors.lakehouse.commits import Commits
 from tidemill.connectors.lakehouse.reading import LakeReader
 from tidemill.connectors.lakehouse.sink import LakeSink
 from tidemill.connectors.lakehouse.source import LakeSource
+from tidemill.connectors.lakehouse.stored_types import stored_field
 from tidemill.connectors.lakehouse.upserts import UpsertSink
 from tidemill.connectors.lakehouse.writing import LakeWriter
 from tidemill.connectors.option_values import OptionValues
@@ -45,7 +45,7 @@ class DeltaConnector(Connector):
 
     def validate(self, table: CatalogTable, options: Mapping[str, str]) -> None:
         for column in table.physical_columns:
-            delta_field(Field(column.name, column.type))
+            stored_field(Field(column.name, column.type))
         given = [key for key in _TRAVEL if key in options]
         if len(given) > 1:
             raise ValidationError(f"Only one of {', '.join(given)} can be given.")
@@ -67,7 +67,6 @@ class DeltaConnector(Connector):
                 " The table source is unbounded.",
                 hint="Leave 'mode' = 'streaming' out, or set execution.runtime-mode to streaming.",
             )
-        names = set(request.table.partitioned_by)
         return LakeSource(
             history=DeltaHistory(
                 place=place,
@@ -83,7 +82,6 @@ class DeltaConnector(Connector):
                 table=place.name,
                 storage=place.storage,
                 fields=request.fields,
-                partitions=frozenset(names),
                 sequence=request.sequence,
                 limit=request.limit,
             ),

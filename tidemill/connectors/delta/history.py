@@ -20,8 +20,8 @@ from tidemill.types.logical import Field
 @dataclass(frozen=True, slots=True, kw_only=True)
 class DeltaHistory:
     """``version``: the one to begin with, None for the newest; ``starting``: begins with what this version
-    has added instead. ``columns``: all that the table declares; ``partitions``: those of them that files do not
-    hold; ``bounded``: those whose bounds are wanted."""
+    has added instead. ``columns``: all that the table declares; ``partitions``: those of them that files
+    do not hold; ``bounded``: those whose bounds are wanted."""
 
     place: DeltaPlace
     columns: tuple[Field, ...]

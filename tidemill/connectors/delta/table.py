@@ -16,10 +16,10 @@ import pyarrow as pa
 from deltalake import DeltaTable
 from deltalake.exceptions import DeltaError, TableNotFoundError
 
-from tidemill.connectors.delta.stored_types import check_column, delta_field
 from tidemill.connectors.formats.columnar.parquet import FORMAT
 from tidemill.connectors.lakehouse.bounds import Bounds
 from tidemill.connectors.lakehouse.files import DataFile
+from tidemill.connectors.lakehouse.stored_types import check_columns, stored_field
 from tidemill.errors import ConnectorError, NotSupportedError, ValidationError
 from tidemill.files.storage import Storage
 from tidemill.files.systems import S3_SCHEMES, s3_settings
@@ -58,7 +58,7 @@ class DeltaPlace:
 
     def create(self, fields: Sequence[Field], partitions: Sequence[str]) -> None:
         """A table without rows; one that is there by now stays."""
-        schema = pa.schema([delta_field(field) for field in fields])
+        schema = pa.schema([stored_field(field) for field in fields])
         try:
             DeltaTable.create(self._uri, schema, "ignore", list(partitions), storage_options=self._options)
         except (DeltaError, OSError) as e:
@@ -125,9 +125,7 @@ def check_readable(place: DeltaPlace, table: DeltaTable, fields: Sequence[Field]
             f"Deletion vectors, which Delta table '{place.name}' has",
             hint="REORG TABLE ... APPLY (PURGE) by another engine removes them.",
         )
-    stored = schema_of(table)
-    for field in fields:
-        check_column(place.name, field, stored, written=False)
+    check_columns(place.name, fields, schema_of(table), written=False)
 
 
 def check_writable(
@@ -145,14 +143,7 @@ def check_writable(
         raise NotSupportedError(f"Updates of Delta table '{place.name}', which has delta.appendOnly")
     if removes and configuration.get("delta.enableChangeDataFeed", "false").lower() == "true":
         raise NotSupportedError(f"Updates of Delta table '{place.name}', which has a change data feed")
-    stored = schema_of(table)
-    missing = [name for name in stored.names if name not in {f.name for f in fields}]
-    if missing:
-        raise ValidationError(
-            f"Delta table '{place.name}' has the column '{missing[0]}', which the table's declaration lacks."
-        )
-    for field in fields:
-        check_column(place.name, field, stored, written=True)
+    check_columns(place.name, fields, schema_of(table), written=True)
     found = table.metadata().partition_columns
     if list(found) != list(partitions):
         raise ValidationError(

@@ -155,8 +155,9 @@ class _Task:
             if table.num_rows:
                 yield "", table
             return
-        for values, rest in split_by_partition(table, spec.partitions):
-            yield partition_path(values, spec.default_partition), rest
+        names = [f.name for f in spec.partitions]
+        for values, part in split_by_partition(table, spec.partitions):
+            yield partition_path(values, spec.default_partition), part.drop_columns(names)
 
     def _append(self, directory: str, part: pa.Table) -> None:
         file = self._open.get(directory)

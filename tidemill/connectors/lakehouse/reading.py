@@ -30,13 +30,12 @@ _UNREADABLE = (OSError, pa.ArrowException, UnicodeDecodeError)
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class LakeReader:
-    """``fields``: what to give, in order; ``partitions``: names of those that files do not hold; ``limit``:
-    how many rows of a task are enough."""
+    """``fields``: what to give, in order; those that are a file's partition come from there. ``limit``: how
+    many rows of a task are enough."""
 
     table: str
     storage: Storage
     fields: tuple[Field, ...]
-    partitions: frozenset[str]
     sequence: bool
     limit: int | None = None
 
@@ -67,7 +66,7 @@ class LakeReader:
             raise WorkerError(ConnectorError(f"Cannot read file {self._shown(piece.file)}: {e}")) from None
 
     def _groups(self, file: pa.NativeFile, piece: Piece) -> Iterator[pa.Table]:
-        decoder = self._decoder(file)
+        decoder = self.decoder(file, piece.file)
         ends = list(accumulate(FORMAT.group_rows(file)))
         for low, high in zip([0, *ends], ends, strict=False):
             start, end = max(low, piece.start), min(high, piece.end)
@@ -75,15 +74,16 @@ class LakeReader:
                 block = Block(data=pa.py_buffer(b""), source=file, start=start, end=end)
                 yield self._complete(decoder.decode(block), piece, start)
 
-    def _decoder(self, file: pa.NativeFile) -> Decoder:
-        stored = tuple(f for f in self.fields if f.name not in self.partitions)
+    def decoder(self, file: pa.NativeFile, data: DataFile) -> Decoder:
+        """Of the fields that the file holds; columns are found by name."""
+        stored = tuple(f for f in self.fields if f.name not in data.partition)
         return ParquetDecoder(wanted=stored, declared=tuple(f.name for f in stored))
 
     def _complete(self, table: pa.Table, piece: Piece, start: int) -> pa.Table:
         rows, constants = table.num_rows, piece.file.partition
         columns = [
             pa.repeat(pa.scalar(constants[f.name], arrow_type(f.type)), rows)
-            if f.name in self.partitions
+            if f.name in constants
             else table.column(f.name)
             for f in self.fields
         ]

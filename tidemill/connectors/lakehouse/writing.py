@@ -33,7 +33,7 @@ NULL_PARTITION = "__HIVE_DEFAULT_PARTITION__"
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class LakeWriter:
-    """``fields``: the frame's columns by place; ``partitions``: those that files do not hold; ``schema``: of
+    """``fields``: the frame's columns by place; ``partitions``: those that say the directory; ``schema``: of
     the files; ``prefix``: of their names; ``directory``: of them below the table's root, '' for that itself;
     ``roll``: bytes per file."""
 
@@ -69,7 +69,7 @@ class LakeWriter:
 
     @property
     def stored(self) -> tuple[Field, ...]:
-        return tuple(f for f in self.fields if f not in self.partitions)
+        return tuple(f for f in self.fields if f.name in self.schema.names)
 
 
 @dataclass(slots=True, kw_only=True)

@@ -1,7 +1,8 @@
-"""Flink's types and those of a Delta table's columns."""
+"""Flink's types and those of the columns of a table of versions."""
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from functools import singledispatch
 
 import pyarrow as pa
@@ -21,29 +22,36 @@ _WIDER: dict[pa.DataType, tuple[pa.DataType, ...]] = {
 """Stored types that a column of the first type reads as they are."""
 
 
-def delta_field(field: Field) -> pa.Field:
-    """NotSupportedError for a type that Delta does not have."""
+def stored_field(field: Field) -> pa.Field:
+    """NotSupportedError for a type that such tables do not have here."""
     _check(field.type, field.name)
     return pa.field(field.name, file_type(field.type), nullable=field.type.nullable)
 
 
 def check_column(table: str, field: Field, stored: pa.Schema, *, written: bool) -> None:
     """ValidationError where a column of the declaration is not the table's."""
-    wanted = delta_field(field)
+    wanted = stored_field(field)
     if field.name not in stored.names:
-        raise ValidationError(
-            f"Delta table '{table}' has no column '{field.name}'.", expected=tuple(stored.names)
-        )
+        raise ValidationError(f"Table '{table}' has no column '{field.name}'.", expected=tuple(stored.names))
     found = stored.field(field.name)
     fits = _same(found.type, wanted.type) or (not written and found.type in _WIDER.get(wanted.type, ()))
     if not fits:
         raise ValidationError(
-            f"Column '{field.name}' of Delta table '{table}' is {found.type}, but declared as {field.type}."
+            f"Column '{field.name}' of table '{table}' is {found.type}, but declared as {field.type}."
         )
     if written and wanted.nullable and not found.nullable:
         raise ValidationError(
-            f"Column '{field.name}' of Delta table '{table}' is NOT NULL: declare it so.",
+            f"Column '{field.name}' of table '{table}' is NOT NULL: declare it so.",
         )
+
+
+def check_columns(table: str, fields: Sequence[Field], stored: pa.Schema, *, written: bool) -> None:
+    """As ``check_column``, of all; a sink must write all columns that there are."""
+    missing = [name for name in stored.names if name not in {f.name for f in fields}]
+    if written and missing:
+        raise ValidationError(f"Table '{table}' has the column '{missing[0]}', which its declaration lacks.")
+    for field in fields:
+        check_column(table, field, stored, written=written)
 
 
 def _same(a: pa.DataType, b: pa.DataType) -> bool:
@@ -68,7 +76,7 @@ def _check(kind: t.LogicalType, name: str) -> None:
 @_check.register(t.DayTimeIntervalType)
 @_check.register(t.NullType)
 def _(kind: t.LogicalType, name: str) -> None:
-    raise NotSupportedError(f"Column '{name}': Delta tables have no type for {kind}")
+    raise NotSupportedError(f"Column '{name}': there is no type for {kind} in Delta and Iceberg tables here")
 
 
 @_check.register
