@@ -39,7 +39,6 @@ NOT_THERE_YET = frozenset(
         "hbase-2.6",
         "hive",
         "hudi",
-        "iceberg",
         "kinesis",
         "kinesis-legacy",
         "mongodb",

@@ -115,7 +115,7 @@ class DeltaConnector(Connector):
         return UpsertSink(
             commits=commits,
             writer=writer,
-            name=name,
+            directory=f"_tidemill/{name}",
             keys=bucket_keys(request.table),
             buckets=options["sink.buckets"],
             ordered=request.ordered,

@@ -29,16 +29,15 @@ from tidemill.connectors.lakehouse.writing import LakeWriter
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
 
-STAGING = "_tidemill"
-
 
 @dataclass(slots=True, kw_only=True)
 class UpsertSink:
-    """``name``: the sink's own, stable over restarts; the keys and buckets are as of BucketMerger."""
+    """``directory``: its own for staged changes, stable over restarts; the keys and buckets are as of
+    BucketMerger."""
 
     commits: Commits
     writer: LakeWriter
-    name: str
+    directory: str
     keys: tuple[str, ...]
     buckets: int
     ordered: bool
@@ -67,19 +66,15 @@ class UpsertSink:
     def discard(self, epoch: int) -> None:
         """Of the epoch before it, which may yet be published again, nothing goes."""
         self.commits.check_newer(epoch)
-        for name in self.writer.storage.directories(self._directory):
+        for name in self.writer.storage.directories(self.directory):
             if name.isdecimal() and int(name) >= epoch:
-                self.writer.storage.remove_directory(f"{self._directory}/{name}")
+                self.writer.storage.remove_directory(f"{self.directory}/{name}")
 
     def finish(self) -> None:
-        self.writer.storage.remove_directory(self._directory)
-
-    @property
-    def _directory(self) -> str:
-        return f"{STAGING}/{self.name}"
+        self.writer.storage.remove_directory(self.directory)
 
     def _staged(self, epoch: int) -> str:
-        return f"{self._directory}/{epoch}"
+        return f"{self.directory}/{epoch}"
 
     def _change(
         self, version: Version, epoch: int, staged: Mapping[tuple[Partition, int], Sequence[Staged]]

@@ -69,7 +69,8 @@ class LakeWriter:
 
     @property
     def stored(self) -> tuple[Field, ...]:
-        return tuple(f for f in self.fields if f.name in self.schema.names)
+        fields = {f.name: f for f in self.fields}
+        return tuple(fields[name] for name in self.schema.names)
 
 
 @dataclass(slots=True, kw_only=True)
