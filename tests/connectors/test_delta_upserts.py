@@ -27,8 +27,8 @@ ADD, REMOVE = 2, 3
 """Kinds of rows: +U and -D."""
 
 
-def declared(root: Path, *, by: tuple[str, ...] = (), **options: str) -> CatalogTable:
-    given = {"connector": "delta", "table-path": str(root), **options}
+def declared(root: Path, *, by: tuple[str, ...] = (), buckets: int = 16) -> CatalogTable:
+    given = {"connector": "delta", "table-path": str(root), "sink.buckets": str(buckets)}
     return table(COLUMNS, given, partitioned_by=by, primary_key=("k", *by))
 
 
@@ -72,7 +72,7 @@ def test_any_history_leaves_what_a_dict_holds(
         root, expected = Path(folder), dict[tuple[int, str], dict[str, Any]]()
         by = ("p",) if partitioned else ()
         for epoch, (changes, what) in enumerate(epochs, 1):
-            into = declared(root, by=by, **{"sink.buckets": str(buckets[epoch - 1])})
+            into = declared(root, by=by, buckets=buckets[epoch - 1])
             task = []
             for kind, key, value, part in changes:
                 one = row(key, value, part)
@@ -95,7 +95,7 @@ def test_any_history_leaves_what_a_dict_holds(
 
 
 def test_an_epoch_rewrites_only_files_that_hold_its_keys(tmp_path: Path) -> None:
-    into = declared(tmp_path, **{"sink.buckets": "4"})
+    into = declared(tmp_path, buckets=4)
     upsert(into, [(ADD, row(k)) for k in range(40)])
     before = paths(tmp_path)
     assert len(before) == 4
@@ -107,7 +107,7 @@ def test_an_epoch_rewrites_only_files_that_hold_its_keys(tmp_path: Path) -> None
 
 
 def test_small_files_of_a_bucket_are_compacted(tmp_path: Path) -> None:
-    into = declared(tmp_path, **{"sink.buckets": "1"})
+    into = declared(tmp_path, buckets=1)
     for epoch in range(1, 30):
         upsert(into, [(ADD, row(epoch))], epoch=epoch)
         assert len(paths(tmp_path)) <= 9
@@ -191,7 +191,7 @@ def test_an_append_only_table_and_a_change_feed_are_refused(tmp_path: Path) -> N
 
 
 def test_merged_files_have_statistics_of_their_own(tmp_path: Path) -> None:
-    into = declared(tmp_path, **{"sink.buckets": "1"})
+    into = declared(tmp_path, buckets=1)
     upsert(into, [(ADD, row(5)), (ADD, row(7))])
     (path,) = paths(tmp_path)
     assert parquet.ParquetFile(tmp_path / path).metadata.num_rows == 2

@@ -344,6 +344,41 @@ class WorkingSink(Protocol):
         ...
 
 
+class OutsideTables(Protocol):
+    """A catalog in an outside system. All of it raises ConnectorError where that cannot be reached."""
+
+    def databases(self) -> list[str]: ...
+
+    def tables(self, database: str) -> list[str]: ...
+
+    def table(self, database: str, name: str) -> CatalogTable | None:
+        """With the options by which its connector reads it; None where there is none."""
+        ...
+
+    def create_database(self, name: str) -> None: ...
+
+    def drop_database(self, name: str) -> None: ...
+
+    def create(self, table: CatalogTable) -> None:
+        """NotSupportedError for what tables there do not know."""
+        ...
+
+    def drop(self, database: str, name: str) -> None: ...
+
+    def rename(self, database: str, name: str, other: str) -> None: ...
+
+
+@runtime_checkable
+class CatalogConnector(Protocol):
+    """Optional face of a connector that brings catalogs: CREATE CATALOG whose 'type' is its identifier."""
+
+    def catalog_options(self, given: Mapping[str, str]) -> Mapping[str, str]:
+        """As options of its tables, from those of CREATE CATALOG."""
+        ...
+
+    def catalog(self, name: str, options: Mapping[str, str]) -> OutsideTables: ...
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ConnectorOption:
     """An option of a connector or format, for validation and the generated docs page.

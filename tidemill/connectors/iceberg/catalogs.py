@@ -13,7 +13,8 @@ from pyiceberg.exceptions import (
     NoSuchTableError,
     RESTError,
 )
-from sqlalchemy.exc import SQLAlchemyError
+from sqlalchemy import make_url
+from sqlalchemy.exc import ArgumentError, SQLAlchemyError
 
 from tidemill.connectors.iceberg.options import CATALOG_OPTIONS
 from tidemill.connectors.option_values import OptionValues
@@ -56,8 +57,33 @@ def properties(options: Mapping[str, str]) -> dict[str, str]:
         uri = f"sqlite:///{local_path(warehouse)}/catalog.db"
     if uri:
         found["uri"] = uri
+    _check_passed_on(options)
     found |= {_IN_PYICEBERG[key]: options[key] for key in SETTINGS if key in options and key in _IN_PYICEBERG}
     return found | {k.removeprefix(_PREFIX): v for k, v in options.items() if k.startswith(_PREFIX)}
+
+
+def _check_passed_on(options: Mapping[str, str]) -> None:
+    """What has an option of its own is not given twice; classes are not loaded by name."""
+    for key in options:
+        name = key.removeprefix(_PREFIX) if key.startswith(_PREFIX) else ""
+        if name in ("type", "uri", "warehouse") or name.endswith("-impl"):
+            raise ValidationError(
+                f"Option '{key}' of an Iceberg catalog.",
+                hint=f"Write '{name}'." if not name.endswith("-impl") else "Classes cannot be named here.",
+            )
+
+
+def catalog_files(uri: str) -> list[str]:
+    """The file that a catalog is kept in; none for other databases and for services."""
+    try:
+        parsed = make_url(uri)
+    except ArgumentError:
+        return []
+    return [parsed.database or ""] if parsed.get_backend_name() == "sqlite" else []
+
+
+def is_path(value: str) -> bool:
+    return value.startswith(("/", "file:"))
 
 
 @lru_cache(maxsize=16)

@@ -4,12 +4,14 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
 
+from tidemill.catalog.kinds import DEFAULT_DATABASE
 from tidemill.catalog.table import CatalogTable
 from tidemill.changelog.rowkind import INSERT_ONLY, UPSERT, RowKind
 from tidemill.connectors.api import Connector, Sink, SinkRequest, SourceRequest
 from tidemill.connectors.filters import columns_of
-from tidemill.connectors.iceberg.catalogs import properties
+from tidemill.connectors.iceberg.catalogs import catalog_files, is_path, properties
 from tidemill.connectors.iceberg.history import IcebergHistory
+from tidemill.connectors.iceberg.known_tables import IcebergTables
 from tidemill.connectors.iceberg.options import AS_OF, CATALOG_OPTIONS, OPTIONS
 from tidemill.connectors.iceberg.reading import IcebergReader
 from tidemill.connectors.iceberg.table import IcebergPlace, arrow_schema_of, below_root, root_of
@@ -117,6 +119,17 @@ class IcebergConnector(Connector):
             overwrite=request.overwrite,
         )
 
+    def catalog_options(self, given: Mapping[str, str]) -> Mapping[str, str]:
+        """Any property of pyiceberg's is taken, as Iceberg's own catalog for Flink does."""
+        known = {option.key for option in CATALOG_OPTIONS if option.kind != "map"}
+        own = {k: v for k, v in given.items() if k not in ("type", "property-version", DEFAULT_DATABASE)}
+        options = {key if key in known else f"catalog.{key}": value for key, value in own.items()}
+        properties(options)
+        return options
+
+    def catalog(self, name: str, options: Mapping[str, str]) -> IcebergTables:
+        return IcebergTables(name=name, options=options)
+
     def places(self, options: Mapping[str, str], *, role: str, streaming: bool) -> Mapping[str, str]:
         return {"warehouse": options["warehouse"]} if "warehouse" in options else {}
 
@@ -124,9 +137,8 @@ class IcebergConnector(Connector):
         """The tables, and the catalog where it is a file."""
         if "warehouse" in options:
             yield "warehouse", options["warehouse"]
-        uri = options.get("uri", "")
-        if uri.startswith("sqlite:///"):
-            yield "uri", uri.removeprefix("sqlite:///")
+        yield from (("uri", place) for place in catalog_files(options.get("uri", "")))
+        yield from ((k, v) for k, v in options.items() if k.startswith("catalog.") and is_path(v))
 
 
 def _place(table: CatalogTable, options: Mapping[str, str]) -> IcebergPlace:

@@ -10,6 +10,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import lru_cache
 
+from pyiceberg.manifest import DataFile as IcebergFile
 from pyiceberg.manifest import ManifestEntryStatus
 from pyiceberg.table import Table
 from pyiceberg.table.snapshots import Operation, Snapshot
@@ -45,14 +46,14 @@ class IcebergHistory:
         check_readable(self.place, table, self.columns)
         chosen = self.after if self.after is not None else self.snapshot
         if chosen is not None:
-            return self._found(table, chosen).snapshot_id
+            return int(self._found(table, chosen).snapshot_id)
         if self.as_of is not None:
             found = table.snapshot_as_of_timestamp(self.as_of)
             if found is None:
                 raise ConnectorError(f"Iceberg table '{self.place.name}' has no snapshot of {self.as_of} ms.")
-            return found.snapshot_id
+            return int(found.snapshot_id)
         current = table.current_snapshot()
-        return NO_SNAPSHOT if current is None else current.snapshot_id
+        return NO_SNAPSHOT if current is None else int(current.snapshot_id)
 
     def files(self, version: int, *, whole: bool) -> Sequence[DataFile]:
         if version == NO_SNAPSHOT or (version == self.after and not whole):
@@ -67,7 +68,7 @@ class IcebergHistory:
             snapshot = None if parent is None else table.snapshot_by_id(parent)
             if snapshot is None and (parent is not None or version != NO_SNAPSHOT):
                 raise self._gone(version)
-        return None if child is None else child.snapshot_id
+        return None if child is None else int(child.snapshot_id)
 
     def _found(self, table: Table, version: int) -> Snapshot:
         found = table.snapshot_by_id(version)
@@ -96,7 +97,7 @@ def _files(place: IcebergPlace, version: int, whole: bool, columns: tuple[str, .
     return data_files(table, _added(place, table, snapshot), columns)
 
 
-def _added(place: IcebergPlace, table: Table, snapshot: Snapshot) -> list:
+def _added(place: IcebergPlace, table: Table, snapshot: Snapshot) -> list[IcebergFile]:
     operation = snapshot.summary.operation if snapshot.summary else Operation.APPEND
     if operation == Operation.REPLACE:
         return []

@@ -60,20 +60,21 @@ class IcebergPlace:
         except CATALOG_ERRORS as e:
             raise self.failure(e) from None
 
-    def create(self, fields: Sequence[Field], partitions: Sequence[str]) -> None:
-        """A table without rows, and its namespace; one that is there stays."""
+    def create(self, fields: Sequence[Field], partitions: Sequence[str], keys: Sequence[str] = ()) -> None:
+        """A table without rows, and its namespace; one that is there stays. ``keys``: columns that identify
+        rows."""
         schema = pa.schema([stored_field(field) for field in fields])
         catalog = catalog_of(self.catalog, dict(self.options))
         try:
             if catalog.table_exists(self.identifier):
                 return
             catalog.create_namespace_if_not_exists(self.identifier[0])
-            with (
-                catalog.create_table_transaction(self.identifier, schema) as made,
-                made.update_spec() as spec,
-            ):
-                for name in partitions:
-                    spec.add_identity(name)
+            with catalog.create_table_transaction(self.identifier, schema) as made:
+                with made.update_spec() as spec:
+                    for name in partitions:
+                        spec.add_identity(name)
+                with made.update_schema() as columns:
+                    columns.set_identifier_fields(*keys)
         except TableAlreadyExistsError:
             return
         except CATALOG_ERRORS as e:
