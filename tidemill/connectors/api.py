@@ -344,6 +344,15 @@ class WorkingSink(Protocol):
         ...
 
 
+@runtime_checkable
+class TruncatingConnector(Protocol):
+    """Optional face of a connector whose tables can be emptied."""
+
+    def truncate(self, table: CatalogTable, options: Mapping[str, str]) -> None:
+        """Removes all rows, at once as far as the outside system can. ConnectorError where it cannot."""
+        ...
+
+
 class OutsideTables(Protocol):
     """A catalog in an outside system. All of it raises ConnectorError where that cannot be reached."""
 

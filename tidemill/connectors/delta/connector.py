@@ -19,7 +19,7 @@ from tidemill.connectors.formats.columnar.tables import file_schema
 from tidemill.connectors.lakehouse.buckets import bucket_keys
 from tidemill.connectors.lakehouse.commits import Commits
 from tidemill.connectors.lakehouse.reading import LakeReader
-from tidemill.connectors.lakehouse.sink import LakeSink
+from tidemill.connectors.lakehouse.sink import LakeSink, empty
 from tidemill.connectors.lakehouse.source import LakeSource
 from tidemill.connectors.lakehouse.stored_types import stored_field
 from tidemill.connectors.lakehouse.upserts import UpsertSink
@@ -121,6 +121,11 @@ class DeltaConnector(Connector):
             ordered=request.ordered,
             overwrite=request.overwrite,
         )
+
+    def truncate(self, table: CatalogTable, options: Mapping[str, str]) -> None:
+        place = _place(table, options)
+        target = DeltaTarget(place=place, fields=_fields(table), partitions=table.partitioned_by)
+        empty(target, place.name)
 
     def size(self, table: CatalogTable, options: Mapping[str, str]) -> int | None:
         """Of the newest version; None where it cannot be read."""

@@ -18,7 +18,7 @@ from tidemill.connectors.iceberg.table import IcebergPlace, arrow_schema_of, bel
 from tidemill.connectors.iceberg.target import IcebergTarget
 from tidemill.connectors.lakehouse.buckets import bucket_keys
 from tidemill.connectors.lakehouse.commits import Commits
-from tidemill.connectors.lakehouse.sink import LakeSink
+from tidemill.connectors.lakehouse.sink import LakeSink, empty
 from tidemill.connectors.lakehouse.source import LakeSource
 from tidemill.connectors.lakehouse.stored_types import stored_field
 from tidemill.connectors.lakehouse.upserts import UpsertSink
@@ -118,6 +118,11 @@ class IcebergConnector(Connector):
             ordered=request.ordered,
             overwrite=request.overwrite,
         )
+
+    def truncate(self, table: CatalogTable, options: Mapping[str, str]) -> None:
+        place = _place(table, options)
+        target = IcebergTarget(place=place, fields=_fields(table), partitions=table.partitioned_by)
+        empty(target, place.name)
 
     def catalog_options(self, given: Mapping[str, str]) -> Mapping[str, str]:
         """Any property of pyiceberg's is taken, as Iceberg's own catalog for Flink does."""

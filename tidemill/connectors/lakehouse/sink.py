@@ -11,12 +11,13 @@ that are written to.
 
 from __future__ import annotations
 
+import uuid
 from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 from tidemill.connectors.arrow_maps import map_batches
-from tidemill.connectors.lakehouse.api import Change, Version
+from tidemill.connectors.lakehouse.api import Change, Target, Version
 from tidemill.connectors.lakehouse.commits import Commits
 from tidemill.connectors.lakehouse.files import DataFile
 from tidemill.connectors.lakehouse.units import values_of
@@ -58,6 +59,16 @@ class LakeSink:
         written = [tuple(file["partition"].items()) for file in files]
         replaced = replaced_files(version.files(()), written, self.writer)
         return Change(added=files, removed=replaced)
+
+
+def empty(target: Target, table: str) -> None:
+    """A version without files."""
+
+    def all_go(version: Version) -> Change:
+        version.check(removes=True)
+        return Change(added=(), removed=version.files(()))
+
+    Commits(target=target, table=table, sink=f"truncate-{uuid.uuid4().hex}").commit(1, all_go)
 
 
 def replaced_files(

@@ -94,6 +94,7 @@ from tidemill.sql.statements.tables import (
     RenameColumn,
     SetDistribution,
     TableChange,
+    TruncateTable,
     Watermark,
 )
 
@@ -169,6 +170,7 @@ __all__ = [
     "StopJob",
     "TableChange",
     "UnloadModule",
+    "TruncateTable",
     "Unsupported",
     "UseCatalog",
     "UseDatabase",

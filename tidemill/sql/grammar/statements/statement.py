@@ -32,7 +32,6 @@ _UNSUPPORTED = {
     "DELETE": "DELETE",
     "UPDATE": "UPDATE",
     "MERGE": "MERGE",
-    "TRUNCATE": "TRUNCATE TABLE",
     "ANALYZE": "ANALYZE TABLE",
     "CALL": "CALL",
 }
@@ -110,6 +109,11 @@ class Statements:
         if self.cursor.take("INSERT"):
             return self._inserts().insert(token)
         return self._query(token)
+
+    def _truncate(self, token: Token) -> s.TruncateTable:
+        self.cursor.expect("TABLE")
+        path = self.cursor.names()
+        return s.TruncateTable(path=path, text=self.cursor.text_since(token), position=token.position)
 
     def _compile(self, token: Token) -> s.CompilePlan:
         """``COMPILE PLAN 'file' [IF NOT EXISTS] FOR ...``, ``COMPILE AND EXECUTE PLAN 'file' FOR ...``."""
@@ -215,6 +219,7 @@ class Statements:
         "CREATE": _create,
         "REPLACE": _replace,
         "DROP": lambda self, token: drop(self.cursor, token),
+        "TRUNCATE": _truncate,
         "ALTER": _alter,
         "USE": lambda self, token: settings.use(self.cursor, token),
         "SHOW": lambda self, token: self._shows().show(token),
