@@ -1,4 +1,4 @@
-"""TRUNCATE TABLE on every kind of table that can."""
+"""DELETE, UPDATE and TRUNCATE TABLE on every kind of table that can."""
 
 from __future__ import annotations
 
@@ -76,6 +76,40 @@ def test_rows_of_a_database_go(tmp_path: Path) -> None:
         assert open.execute('SELECT COUNT(*) FROM "odd name"').fetchone() == (0,)
     with pytest.raises(ConnectorError, match="no such table: gone"):
         ask(made, f"CREATE TABLE g {COLUMNS} WITH ({options}, 'table-name'='gone')", "TRUNCATE TABLE g")
+
+
+def test_rows_are_deleted_and_updated_by_key(spark: object, tmp_path: Path) -> None:
+    """A Delta table, whose rows choose what changes in a table of a database."""
+    with sqlite3.connect(tmp_path / "x.db") as open:
+        open.execute("CREATE TABLE d (id INT PRIMARY KEY, name TEXT)")
+        open.executemany("INSERT INTO d VALUES (?, ?)", [(1, "a"), (2, "b"), (3, None)])
+    columns = "(id BIGINT, name STRING, PRIMARY KEY (id) NOT ENFORCED)"
+    made = session(
+        f"CREATE TABLE t {columns} WITH ('connector'='delta', 'table-path'='{tmp_path}/t')",
+        f"CREATE TABLE d {columns} WITH ('connector'='jdbc', 'url'='jdbc:sqlite:{tmp_path}/x.db',"
+        " 'table-name'='d')",
+    )
+    filled(made, *({"id": n, "name": f"n{n}"} for n in range(1, 5)))
+    made.execute_sql("DELETE FROM t WHERE id > 3 OR name = 'n1'").wait()
+    made.execute_sql("UPDATE t SET name = name || '!' WHERE id = 2").wait()
+    assert sorted(tuple(row.values()) for row in delta_rows(tmp_path / "t")) == [(2, "n2!"), (3, "n3")]
+    made.execute_sql("DELETE FROM d WHERE name IS NULL OR id NOT IN (SELECT id FROM t)").wait()
+    made.execute_sql("UPDATE d SET name = UPPER(name)").wait()
+    with sqlite3.connect(tmp_path / "x.db") as open:
+        assert open.execute("SELECT id, name FROM d").fetchall() == [(2, "B")]
+
+
+def test_tables_without_a_key_are_refused(tmp_path: Path) -> None:
+    made = session(
+        f"CREATE TABLE t {COLUMNS} WITH ('connector'='delta', 'table-path'='{tmp_path}')",
+        f"CREATE TABLE f {COLUMNS} WITH ('connector'='filesystem', 'path'='{tmp_path}', 'format'='csv')",
+    )
+    with pytest.raises(NotSupportedError, match="DELETE of a table without a primary key"):
+        ask(made, "DELETE FROM t")
+    with pytest.raises(NotSupportedError, match="UPDATE of a table of connector 'filesystem'"):
+        ask(made, "UPDATE f SET id = 1")
+    with pytest.raises(ValidationError, match="DELETE statement is not supported for streaming mode now"):
+        ask(made, "SET 'execution.runtime-mode' = 'streaming'", "DELETE FROM t")
 
 
 def test_what_cannot_be_emptied_is_refused() -> None:

@@ -417,6 +417,8 @@ class Connector:
     allows_unknown_options: bool = False
     is_source: bool = False
     is_sink: bool = False
+    changes_rows: bool = False
+    """Whether DELETE and UPDATE change the rows of its tables with a primary key."""
     time_option: str = ""
     """The option with the time, in milliseconds, of FROM t FOR SYSTEM_TIME AS OF; '' where tables keep no
     versions."""

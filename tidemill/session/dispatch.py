@@ -68,6 +68,8 @@ HANDLERS: dict[type[s.Statement], Handler] = {
     s.AlterView: views.alter_view,
     s.DropTable: drop.drop_table,
     s.TruncateTable: row_changes.truncate,
+    s.Delete: row_changes.delete,
+    s.Update: row_changes.update,
     s.DropMaterializedTable: drop.drop_materialized_table,
     s.DropView: drop.drop_view,
     s.DropCatalog: drop.drop_catalog,

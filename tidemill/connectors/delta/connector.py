@@ -41,6 +41,7 @@ class DeltaConnector(Connector):
     options = OPTIONS
     is_source = True
     is_sink = True
+    changes_rows = True
     time_option = AS_OF_MILLIS
 
     def validate(self, table: CatalogTable, options: Mapping[str, str]) -> None:

@@ -54,7 +54,13 @@ class DeltaPlace:
             ) from None
 
     def exists(self) -> bool:
-        return bool(DeltaTable.is_deltatable(self._uri, storage_options=self._options))
+        try:
+            DeltaTable(self._uri, storage_options=self._options, without_files=True)
+        except TableNotFoundError:
+            return False
+        except (DeltaError, OSError) as e:
+            raise self.failure(e) from None
+        return True
 
     def create(self, fields: Sequence[Field], partitions: Sequence[str]) -> None:
         """A table without rows; one that is there by now stays."""

@@ -35,6 +35,7 @@ class IcebergConnector(Connector):
     options = OPTIONS
     is_source = True
     is_sink = True
+    changes_rows = True
     time_option = AS_OF
 
     def validate(self, table: CatalogTable, options: Mapping[str, str]) -> None:

@@ -77,6 +77,7 @@ class JdbcConnector(Connector):
     options = _OPTIONS
     is_source = True
     is_sink = True
+    changes_rows = True
 
     def validate(self, table: CatalogTable, options: Mapping[str, str]) -> None:
         dialect = _database(OptionValues(_OPTIONS, options)).dialect

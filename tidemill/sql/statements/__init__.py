@@ -38,13 +38,16 @@ from tidemill.sql.statements.catalogs import (
     UseModules,
 )
 from tidemill.sql.statements.queries import (
+    Assignment,
     CompilePlan,
+    Delete,
     ExecutePlan,
     Explain,
     Insert,
     Query,
     StatementSet,
     Unsupported,
+    Update,
 )
 from tidemill.sql.statements.savepoints import (
     CreateSavepoint,
@@ -172,6 +175,9 @@ __all__ = [
     "UnloadModule",
     "TruncateTable",
     "Unsupported",
+    "Assignment",
+    "Delete",
+    "Update",
     "UseCatalog",
     "UseDatabase",
     "UseModules",
