@@ -9,6 +9,7 @@ from deltalake import DeltaTable
 
 from tests.connectors.lake import delta_rows
 from tests.runtime.running import Crash, Session, crash_at, folded
+from tidemill.connectors.lakehouse import units
 
 INSERT = "INSERT INTO totals SELECT k, COUNT(*), SUM(n) FROM events GROUP BY k"
 
@@ -17,8 +18,12 @@ def ddl(name: str, columns: str, root: Path, by: str = "") -> str:
     return f"CREATE TABLE {name} ({columns}) {by} WITH ('connector'='delta', 'table-path'='{root}')"
 
 
-def test_appended_rows_become_a_table_by_key_exactly_once(spark: object, tmp_path: Path) -> None:
-    """Partitions in, epochs of a few rows, upserts out; the driver dies at two steps of commits."""
+def test_appended_rows_become_a_table_by_key_exactly_once(
+    spark: object, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Partitions in, epochs of a few rows, upserts out, merged by Spark's workers; the driver dies at two steps
+    of commits."""
+    monkeypatch.setattr(units, "ON_DRIVER", -1)
     events = ddl("events", "k STRING, n BIGINT, p INT", tmp_path / "events", "PARTITIONED BY (p)")
     totals = ddl("totals", "k STRING, c BIGINT, s BIGINT, PRIMARY KEY (k) NOT ENFORCED", tmp_path / "totals")
     batch = Session({"execution.runtime-mode": "batch"})

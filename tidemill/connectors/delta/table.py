@@ -55,7 +55,7 @@ class DeltaPlace:
 
     def exists(self) -> bool:
         try:
-            DeltaTable(self._uri, storage_options=self._options, without_files=True)
+            DeltaTable(self._uri, storage_options=self._options)
         except TableNotFoundError:
             return False
         except (DeltaError, OSError) as e:
