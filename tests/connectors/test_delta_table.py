@@ -21,8 +21,8 @@ def ddl(name: str, columns: str, root: Path, by: str = "") -> str:
 def test_appended_rows_become_a_table_by_key_exactly_once(
     spark: object, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """Partitions in, epochs of a few rows, upserts out, merged by Spark's workers; the driver dies at two steps
-    of commits."""
+    """Partitions in, epochs of a few rows, upserts out, merged by Spark's workers; the driver dies at two
+    steps of commits."""
     monkeypatch.setattr(units, "ON_DRIVER", -1)
     events = ddl("events", "k STRING, n BIGINT, p INT", tmp_path / "events", "PARTITIONED BY (p)")
     totals = ddl("totals", "k STRING, c BIGINT, s BIGINT, PRIMARY KEY (k) NOT ENFORCED", tmp_path / "totals")
