@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import shutil
 from dataclasses import replace
 from datetime import date, datetime
 from pathlib import Path
@@ -323,3 +324,14 @@ def test_a_row_of_another_writer_is_read(tmp_path: Path) -> None:
     )
     found = all_rows(source(declared(tmp_path), fields=("id", "name")))
     assert found == [{"id": 1, "name": "n"}, {"id": 2, "name": "x"}]
+
+
+def test_a_table_that_was_created_again_is_another_one(tmp_path: Path) -> None:
+    into = declared(tmp_path)
+    append(into, row(1))
+    (end,) = offsets(source(with_options(into, mode="streaming"), streaming=True))
+    shutil.rmtree(tmp_path)
+    append(into, row(2), row(3))
+    with pytest.raises(ConnectorError, match=r"'c\.d\.t' was dropped and created again"):
+        source(with_options(into, mode="streaming"), streaming=True).next_offset(end, ReadLimit())
+    assert ids(all_rows(source(into))) == [2, 3]

@@ -174,7 +174,7 @@ def test_a_stream_reads_a_snapshot_and_then_what_is_appended(tmp_path: Path) -> 
 
 
 def source_of_stream(into: CatalogTable, **options: str) -> Any:
-    given = with_options(into, streaming="true", **options)
+    given = with_options(into, streaming="true", **{"monitor-interval": "0 s"}, **options)
     sink(into)
     return source(given, streaming=True, sequence=True)
 
@@ -282,3 +282,27 @@ def test_hidden_partitions_are_read_but_not_written(tmp_path: Path) -> None:
     assert ids(all_rows(source(declared(tmp_path)))) == [1]
     with pytest.raises(NotSupportedError, match="hidden partition 'day_year'"):
         sink(declared(tmp_path))
+
+
+def test_a_table_that_was_created_again_is_another_one(tmp_path: Path) -> None:
+    into = declared(tmp_path)
+    append(into, row(1))
+    (end,) = offsets(source_of_stream(into))
+    catalog_of("iceberg", into.options).drop_table("default.t")
+    append(into, row(2), row(3))
+    with pytest.raises(ConnectorError, match=r"'c\.d\.t' was dropped and created again"):
+        source_of_stream(into).next_offset(end, ReadLimit())
+    assert ids(all_rows(source(into))) == [2, 3]
+
+
+def test_a_quiet_table_is_left_alone_for_a_while(tmp_path: Path) -> None:
+    into = declared(tmp_path)
+    append(into, row(1))
+    follows = source_of_stream(into)
+    clock = [0.0]
+    history = replace(follows.history, interval=60, clock=lambda: clock[0])
+    (first,) = offsets(replace(follows, history=history))
+    append(into, row(2), epoch=2)
+    assert not offsets(replace(follows, history=history), start=first)
+    clock[0] = 60
+    assert len(offsets(replace(follows, history=history), start=first)) == 1

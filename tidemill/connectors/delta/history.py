@@ -8,7 +8,6 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass, field
-from functools import lru_cache
 
 from tidemill.connectors.delta.log import Commit, has_version, read_commit
 from tidemill.connectors.delta.table import DeltaPlace, active_files, check_readable
@@ -37,6 +36,9 @@ class DeltaHistory:
     def begins_whole(self) -> bool:
         return self.starting is None
 
+    def identity(self) -> str:
+        return str(self.place.opened().metadata().id)
+
     def begin(self) -> int:
         table = self.place.opened(self.version)
         check_readable(self.place, table, self.columns)
@@ -52,7 +54,8 @@ class DeltaHistory:
 
     def files(self, version: int, *, whole: bool) -> Sequence[DataFile]:
         if whole:
-            return _snapshot(self.place, version, self.partitions, self.bounded)
+            names = [f.name for f in self.partitions]
+            return active_files(self.place, self.place.opened(version), names, self.bounded)
         if version == self.starting and not has_version(self.place, version):
             return ()  # it is to come
         return self._commit(version).added
@@ -68,7 +71,7 @@ class DeltaHistory:
         return None
 
     def _commit(self, version: int) -> Commit:
-        found = _commit(self.place, version, self.partitions)
+        found = read_commit(self.place, version, self.partitions)
         if found.removed and not (self.ignores_changes or (self.ignores_deletes and not found.added)):
             raise ConnectorError(
                 f"Version {version} of Delta table '{self.place.name}' removes rows that were read, which a"
@@ -79,16 +82,3 @@ class DeltaHistory:
         if found.redefined:
             check_readable(self.place, self.place.opened(version), self.columns)
         return found
-
-
-@lru_cache(maxsize=8)
-def _snapshot(
-    place: DeltaPlace, version: int, partitions: tuple[Field, ...], columns: tuple[str, ...]
-) -> list[DataFile]:
-    """A version is the same for ever: an epoch of a large snapshot does not list it again."""
-    return active_files(place, place.opened(version), [f.name for f in partitions], columns)
-
-
-@lru_cache(maxsize=8)
-def _commit(place: DeltaPlace, version: int, partitions: tuple[Field, ...]) -> Commit:
-    return read_commit(place, version, partitions)

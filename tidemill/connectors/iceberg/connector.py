@@ -73,6 +73,7 @@ class IcebergConnector(Connector):
             snapshot=options["snapshot-id"],
             as_of=options[AS_OF],
             after=options["start-snapshot-id"],
+            interval=options["monitor-interval"].seconds,
         )
         reader = IcebergReader(
             table=place.name,

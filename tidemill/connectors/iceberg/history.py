@@ -6,9 +6,9 @@ cannot be said in a stream of appended rows: that is an error. A compaction (``r
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from dataclasses import dataclass
-from functools import lru_cache
+import time
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, field
 
 from pyiceberg.manifest import DataFile as IcebergFile
 from pyiceberg.manifest import ManifestEntryStatus
@@ -28,7 +28,8 @@ NO_SNAPSHOT = 0
 class IcebergHistory:
     """``snapshot``: the one to begin with, None for that of the time ``as_of`` (in ms), or for the newest;
     ``after``: begins with what comes behind this snapshot instead. ``columns``: all that the table declares;
-    ``bounded``: those whose bounds are wanted."""
+    ``bounded``: those whose bounds are wanted. ``interval``: seconds between two looks for a new snapshot;
+    ``quiet``: when there was none."""
 
     place: IcebergPlace
     columns: tuple[Field, ...]
@@ -36,10 +37,16 @@ class IcebergHistory:
     snapshot: int | None = None
     as_of: int | None = None
     after: int | None = None
+    interval: float = 0
+    clock: Callable[[], float] = time.monotonic
+    quiet: list[float] = field(default_factory=list, compare=False)
 
     @property
     def begins_whole(self) -> bool:
         return self.after is None
+
+    def identity(self) -> str:
+        return str(self.place.opened().metadata.table_uuid)
 
     def begin(self) -> int:
         table = self.place.opened()
@@ -58,9 +65,22 @@ class IcebergHistory:
     def files(self, version: int, *, whole: bool) -> Sequence[DataFile]:
         if version == NO_SNAPSHOT or (version == self.after and not whole):
             return ()
-        return _files(self.place, version, whole, self.bounded)
+        table = self.place.opened()
+        snapshot = self._found(table, version)
+        if whole:
+            found = list(snapshot_files(self.place, table, snapshot).values())
+        else:
+            found = _added(self.place, table, snapshot)
+        return data_files(table, found, self.bounded)
 
     def following(self, version: int) -> int | None:
+        if self.quiet and self.clock() < self.quiet[0] + self.interval:
+            return None
+        found = self._following(version)
+        self.quiet[:] = [self.clock()] if found is None else []
+        return found
+
+    def _following(self, version: int) -> int | None:
         table = self.place.opened()
         snapshot, child = table.current_snapshot(), None
         while snapshot is not None and snapshot.snapshot_id != version:
@@ -83,18 +103,6 @@ class IcebergHistory:
             hint="It has expired, or the table was rolled back. Start the job with a checkpoint directory of"
             " its own to begin with a snapshot.",
         )
-
-
-@lru_cache(maxsize=8)
-def _files(place: IcebergPlace, version: int, whole: bool, columns: tuple[str, ...]) -> list[DataFile]:
-    """A snapshot is the same for ever: an epoch of a large snapshot does not list it again."""
-    table = place.opened()
-    snapshot = table.snapshot_by_id(version)
-    if snapshot is None:
-        raise ConnectorError(f"Iceberg table '{place.name}' does not have snapshot {version} any more.")
-    if whole:
-        return data_files(table, snapshot_files(place, table, snapshot).values(), columns)
-    return data_files(table, _added(place, table, snapshot), columns)
 
 
 def _added(place: IcebergPlace, table: Table, snapshot: Snapshot) -> list[IcebergFile]:

@@ -43,7 +43,12 @@ OPTIONS = (
         kind="int",
         doc="With `streaming`: begins with what was appended after this snapshot.",
     ),
-    ConnectorOption(key="monitor-interval", kind="duration", default="60 s", doc="Accepted, unused."),
+    ConnectorOption(
+        key="monitor-interval",
+        kind="duration",
+        default="60 s",
+        doc="With `streaming`: how long a table without a new snapshot is left alone.",
+    ),
     ConnectorOption(key="sink.target-file-size", kind="memory", default="128mb", doc="Size of a data file."),
     ConnectorOption(
         key="sink.buckets",

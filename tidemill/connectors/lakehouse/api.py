@@ -23,6 +23,10 @@ class History(Protocol):
         """Whether reading begins with all files of a version, not with those that it has added."""
         ...
 
+    def identity(self) -> str:
+        """Which table it is: another one that takes its place has another."""
+        ...
+
     def begin(self) -> int:
         """The version that reading begins with. ConnectorError, NotSupportedError or ValidationError where
         the table cannot be read."""

@@ -7,7 +7,7 @@ has the same rows.
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING
 
 from pyspark.sql import DataFrame
@@ -20,6 +20,7 @@ from tidemill.connectors.lakehouse.bounds import may_be_in
 from tidemill.connectors.lakehouse.files import DataFile, Piece, enough, tasks, whole
 from tidemill.connectors.lakehouse.reading import LakeReader, task_reader
 from tidemill.connectors.task_frames import task_frame
+from tidemill.errors import ConnectorError
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
@@ -28,8 +29,10 @@ if TYPE_CHECKING:
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Position:
     """After ``row`` rows of file number ``file`` of a version: of all its files if ``whole``, else of those
-    that it has added. ``begin``: the version that reading began with; ``count``: of the rows before."""
+    that it has added. ``begin``: the version that reading began with; ``count``: of the rows before;
+    ``table``: which table it is, whatever its name."""
 
+    table: str
     begin: int
     version: int
     whole: bool
@@ -54,13 +57,16 @@ class Position:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class LakeSource:
-    """``follows``: goes on with later versions."""
+    """``follows``: goes on with later versions. ``listed``: the files of the version that was asked for last:
+    an epoch of a large one does not list it again. ``resumed``: whether the table was looked at since."""
 
     history: History
     reader: LakeReader
     filters: tuple[ColumnFilter, ...]
     parallelism: int
     follows: bool = False
+    listed: dict[tuple[int, bool], list[DataFile]] = field(default_factory=dict, compare=False)
+    resumed: list[str] = field(default_factory=list, compare=False)
 
     @property
     def is_bounded(self) -> bool:
@@ -68,7 +74,7 @@ class LakeSource:
 
     def next_offset(self, start: Offset | None, limit: ReadLimit) -> Offset:
         """As of ``History``."""
-        position = self._start(self.history.begin()) if start is None else Position(**start)
+        position = self._beginning() if start is None else self._resumed(Position(**start))
         rows, size = limit.rows, limit.bytes
         while (rows is None or rows > 0) and (size is None or size > 0):
             files = self._files(position)
@@ -115,13 +121,12 @@ class LakeSource:
     def pieces(self, start: Offset | None, end: Offset) -> list[Piece]:
         """The rows of the range that may be wanted."""
         last = Position(**end)
-        at = self._start(last.begin) if start is None else Position(**start)
+        at = self._at(last.begin, last.table) if start is None else Position(**start)
         found: list[Piece] = []
         while at.count < last.count:
             files = self._files(at)
             if at.file == len(files):
-                following = self.history.following(at.version)
-                at = at.entering(last.version if following is None else following)
+                at = at.entering(self._next(at))
                 continue
             file = files[at.file]
             taken = min(file.rows - at.row, last.count - at.count)
@@ -129,11 +134,42 @@ class LakeSource:
             at = at.moved(file, taken)
         return [piece for piece in found if self._admits(piece.file)]
 
-    def _start(self, version: int) -> Position:
-        return Position(begin=version, version=version, whole=self.history.begins_whole)
+    def _beginning(self) -> Position:
+        return self._at(self.history.begin(), self.history.identity())
+
+    def _at(self, version: int, table: str) -> Position:
+        return Position(table=table, begin=version, version=version, whole=self.history.begins_whole)
+
+    def _resumed(self, position: Position) -> Position:
+        """ConnectorError where another table has taken the place of the one that was read."""
+        if not self.resumed:
+            self.resumed.append(self.history.identity())
+            if self.resumed[0] != position.table:
+                raise ConnectorError(
+                    f"Table '{self.reader.table}' was dropped and created again: its versions start again.",
+                    hint="Start the job with a checkpoint directory of its own to read the new table.",
+                )
+        return position
+
+    def _next(self, position: Position) -> int:
+        """The version that a range goes on with."""
+        following = self.history.following(position.version)
+        if following is None:
+            raise ConnectorError(
+                f"Table '{self.reader.table}' does not have the version any more that follows"
+                f" {position.version}, which is to be read again."
+            )
+        return following
 
     def _files(self, position: Position) -> list[DataFile]:
-        return list(self.history.files(position.version, whole=position.whole))
+        key = position.version, position.whole
+        if key not in self.listed:
+            found = list(self.history.files(position.version, whole=position.whole))
+            if not found:
+                return found  # it may be to come
+            self.listed.clear()
+            self.listed[key] = found
+        return self.listed[key]
 
     def _admits(self, file: DataFile) -> bool:
         return all(may_be_in(f, file.bounds, file.rows) for f in self.filters)

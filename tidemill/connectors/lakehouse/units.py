@@ -58,7 +58,7 @@ def plan_units(
             foreign=tuple(foreign.get(values, ())),
             staged=tuple(staged.get((texts[values], bucket), ())),
         )
-        for values, bucket in sorted(wanted, key=lambda unit: (texts[unit[0]] != (), str(unit)))
+        for values, bucket in sorted(wanted, key=str)
     ]
 
 
