@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import shutil
+from collections import Counter
 from dataclasses import replace
 from datetime import date, datetime
 from pathlib import Path
@@ -335,3 +336,30 @@ def test_a_table_that_was_created_again_is_another_one(tmp_path: Path) -> None:
     with pytest.raises(ConnectorError, match=r"'c\.d\.t' was dropped and created again"):
         source(with_options(into, mode="streaming"), streaming=True).next_offset(end, ReadLimit())
     assert ids(all_rows(source(into))) == [2, 3]
+
+
+@pytest.mark.parametrize("feed", ["true", "false"])
+def test_a_stream_of_changes_adds_up_to_the_table(tmp_path: Path, feed: str) -> None:
+    """With a feed an update is one row before and after; without, all rows of its file go and come."""
+    into = declared(tmp_path)
+    append(into, row(1), row(2), row(3))
+    DeltaTable(tmp_path).alter.set_table_properties({"delta.enableChangeDataFeed": feed})
+    changes = with_options(into, mode="streaming", readChangeFeed="true")
+    follows = source(changes, streaming=True, sequence=True)
+    (end,) = offsets(follows)
+    assert [(r["$kind"], r["id"]) for r in rows(follows, None, end)] == [(0, 1), (0, 2), (0, 3)]
+    DeltaTable(tmp_path).update({"name": "'new'"}, predicate="id = 2")
+    DeltaTable(tmp_path).delete("id = 1")
+    append(into, row(4), epoch=2)
+    ends = offsets(follows, ReadLimit(rows=2), start=end)
+    ranges = zip([end, *ends], ends, strict=False)
+    found = [r for a, b in ranges for r in rows(follows, a, b)]
+    assert [r["$seq"] for r in found] == list(range(3, 3 + len(found)))
+    if feed == "true":
+        kinds = [(r["$kind"], r["id"], r["name"]) for r in found]
+        assert kinds == [(1, 2, "n"), (2, 2, "new"), (3, 1, "n"), (0, 4, "n")]
+    left = Counter((r["id"], r["name"]) for r in map(row, (1, 2, 3)))
+    for r in found:
+        left[r["id"], r["name"]] += 1 if r["$kind"] in (0, 2) else -1
+    assert +left == Counter({(2, "new"): 1, (3, "n"): 1, (4, "n"): 1})
+    assert not -left

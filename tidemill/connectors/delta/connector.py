@@ -8,7 +8,7 @@ from datetime import UTC, datetime
 from zoneinfo import ZoneInfo
 
 from tidemill.catalog.table import CatalogTable
-from tidemill.changelog.rowkind import INSERT_ONLY, UPSERT, RowKind
+from tidemill.changelog.rowkind import ALL_KINDS, INSERT_ONLY, UPSERT, RowKind
 from tidemill.connectors.api import Connector, Sink, SinkRequest, SourceRequest
 from tidemill.connectors.delta.history import DeltaHistory
 from tidemill.connectors.delta.options import AS_OF_MILLIS, OPTIONS, STREAMING
@@ -55,8 +55,12 @@ class DeltaConnector(Connector):
             raise ValidationError(f"'{given[0]}' reads one version, but 'mode' is 'streaming'.")
         if table.primary_key:
             bucket_keys(table)
-        if "startingVersion" in options and not follows:
-            raise ValidationError("'startingVersion' is for 'mode' = 'streaming'.")
+        for key in ("startingVersion", "readChangeFeed"):
+            if key in options and not follows:
+                raise ValidationError(f"'{key}' is for 'mode' = 'streaming'.")
+
+    def source_kinds(self, table: CatalogTable, options: Mapping[str, str]) -> frozenset[RowKind]:
+        return ALL_KINDS if OptionValues(OPTIONS, options)["readChangeFeed"] else INSERT_ONLY
 
     def source(self, request: SourceRequest) -> LakeSource:
         options = OptionValues(OPTIONS, request.options)
@@ -78,6 +82,7 @@ class DeltaConnector(Connector):
                 starting=options["startingVersion"],
                 ignores_deletes=options["ignoreDeletes"],
                 ignores_changes=options["ignoreChanges"],
+                changes=options["readChangeFeed"],
             ),
             reader=LakeReader(
                 table=place.name,
@@ -85,6 +90,7 @@ class DeltaConnector(Connector):
                 fields=request.fields,
                 sequence=request.sequence,
                 limit=request.limit,
+                changes=options["readChangeFeed"],
             ),
             filters=request.filters,
             parallelism=max(request.parallelism, 1),

@@ -20,7 +20,8 @@ from tidemill.types.logical import Field
 class DeltaHistory:
     """``version``: the one to begin with, None for the newest; ``starting``: begins with what this version
     has added instead. ``columns``: all that the table declares; ``partitions``: those of them that files
-    do not hold; ``bounded``: those whose bounds are wanted."""
+    do not hold; ``bounded``: those whose bounds are wanted. ``changes``: what later versions remove is
+    wanted, too."""
 
     place: DeltaPlace
     columns: tuple[Field, ...]
@@ -30,6 +31,7 @@ class DeltaHistory:
     starting: int | None = None
     ignores_deletes: bool = False
     ignores_changes: bool = False
+    changes: bool = False
     looked: list[int] = field(default_factory=list, compare=False)
 
     @property
@@ -58,7 +60,11 @@ class DeltaHistory:
             return active_files(self.place, self.place.opened(version), names, self.bounded)
         if version == self.starting and not has_version(self.place, version):
             return ()  # it is to come
-        return self._commit(version).added
+        commit = self._commit(version)
+        if not self.changes:
+            return [file.data_file(self.partitions) for file in commit.added]
+        logged = commit.changes or (*commit.removed, *commit.added)
+        return [file.data_file(self.partitions) for file in logged]
 
     def following(self, version: int) -> int | None:
         """ConnectorError where the table goes on, but its log has not kept the next version."""
@@ -71,13 +77,14 @@ class DeltaHistory:
         return None
 
     def _commit(self, version: int) -> Commit:
-        found = read_commit(self.place, version, self.partitions)
-        if found.removed and not (self.ignores_changes or (self.ignores_deletes and not found.added)):
+        found = read_commit(self.place, version)
+        lets = self.changes or self.ignores_changes or (self.ignores_deletes and not found.added)
+        if found.removed and not lets:
             raise ConnectorError(
                 f"Version {version} of Delta table '{self.place.name}' removes rows that were read, which a"
                 " stream of appended rows cannot say.",
-                hint="'ignoreDeletes' goes on where a version only removes rows, 'ignoreChanges' reads files"
-                " that were rewritten once more.",
+                hint="'readChangeFeed' reads the changes. 'ignoreDeletes' goes on where a version only"
+                " removes rows, 'ignoreChanges' reads files that were rewritten once more.",
             )
         if found.redefined:
             check_readable(self.place, self.place.opened(version), self.columns)

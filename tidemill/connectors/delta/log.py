@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Collection, Mapping
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
 import pyarrow as pa
 
+from tidemill.changelog.rowkind import RowKind
 from tidemill.connectors.delta.table import DeltaPlace, relative_path, stored_rows
 from tidemill.connectors.lakehouse.files import DataFile
 from tidemill.connectors.lakehouse.partition_texts import typed_value
@@ -18,12 +19,36 @@ from tidemill.types.logical import Field
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Commit:
-    """``added``, ``removed``: files whose rows came or went (a compaction changes no rows); ``redefined``:
-    whether the table's columns or features may be others now."""
+    """``added``, ``removed``: files whose rows came or went (a compaction changes no rows). ``changes``:
+    files that say what has changed, row by row, if there are any. ``redefined``: whether the table's columns
+    or features may be others now."""
 
-    added: tuple[DataFile, ...]
-    removed: int
+    added: tuple[LoggedFile, ...]
+    removed: tuple[LoggedFile, ...]
+    changes: tuple[LoggedFile, ...]
     redefined: bool
+
+
+@dataclass(frozen=True, slots=True)
+class LoggedFile:
+    """A file as an action of the log names it."""
+
+    place: DeltaPlace
+    action: Mapping[str, Any]
+    kind: RowKind | None
+
+    def data_file(self, partitions: Collection[Field]) -> DataFile:
+        """Cost: its footer, where the log does not say how many rows it has."""
+        path = relative_path(self.place, self.action["path"])
+        rows = json.loads(self.action.get("stats") or "{}").get("numRecords")
+        values = self.action.get("partitionValues") or {}
+        return DataFile(
+            path=path,
+            size=int(self.action.get("size") or 0),
+            rows=stored_rows(self.place, path) if rows is None else int(rows),
+            partition={f.name: _value(self.place, f, values.get(f.name)) for f in partitions},
+            kind=self.kind,
+        )
 
 
 def log_path(version: int) -> str:
@@ -34,7 +59,7 @@ def has_version(place: DeltaPlace, version: int) -> bool:
     return place.storage.stat(log_path(version)) is not None
 
 
-def read_commit(place: DeltaPlace, version: int, partitions: Collection[Field]) -> Commit:
+def read_commit(place: DeltaPlace, version: int) -> Commit:
     """ConnectorError where the log does not have the version any more."""
     try:
         lines = place.storage.read_bytes(log_path(version)).splitlines()
@@ -47,26 +72,19 @@ def read_commit(place: DeltaPlace, version: int, partitions: Collection[Field]) 
     except (OSError, pa.ArrowException) as e:
         raise place.failure(e) from None
     actions = [json.loads(line) for line in lines if line.strip()]
-    added = [a["add"] for a in actions if "add" in a]
-    removed = [a["remove"] for a in actions if "remove" in a]
+    added = _changing(actions, "add")
     return Commit(
-        added=tuple(_data_file(place, a, partitions) for a in added if a.get("dataChange", True)),
-        removed=sum(bool(r.get("dataChange", True)) for r in removed),
+        added=tuple(LoggedFile(place, action, RowKind.INSERT) for action in added),
+        removed=tuple(LoggedFile(place, a, RowKind.DELETE) for a in _changing(actions, "remove")),
+        changes=tuple(LoggedFile(place, a["cdc"], None) for a in actions if "cdc" in a),
         redefined=any("metaData" in a or "protocol" in a for a in actions)
-        or any(a.get("deletionVector") for a in added),
+        or any(action.get("deletionVector") for action in added),
     )
 
 
-def _data_file(place: DeltaPlace, add: Mapping[str, Any], partitions: Collection[Field]) -> DataFile:
-    path = relative_path(place, add["path"])
-    rows = json.loads(add.get("stats") or "{}").get("numRecords")
-    values = add.get("partitionValues") or {}
-    return DataFile(
-        path=path,
-        size=int(add["size"]),
-        rows=stored_rows(place, path) if rows is None else int(rows),
-        partition={f.name: _value(place, f, values.get(f.name)) for f in partitions},
-    )
+def _changing(actions: Sequence[Mapping[str, Any]], kind: str) -> list[Mapping[str, Any]]:
+    """Those of the kind that change the table's rows."""
+    return [a[kind] for a in actions if kind in a and a[kind].get("dataChange", True)]
 
 
 def _value(place: DeltaPlace, field: Field, text: str | None) -> object:

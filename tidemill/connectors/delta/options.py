@@ -30,6 +30,13 @@ OPTIONS = (
         doc="In `streaming` mode: begins with the rows that this version has appended, without a snapshot.",
     ),
     ConnectorOption(
+        key="readChangeFeed",
+        kind="bool",
+        default="false",
+        doc="In `streaming` mode: also updates and deletes. Without delta.enableChangeDataFeed an update is"
+        " the delete and insert of all rows of a file.",
+    ),
+    ConnectorOption(
         key="ignoreDeletes",
         kind="bool",
         default="false",

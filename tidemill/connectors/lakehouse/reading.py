@@ -11,8 +11,9 @@ from itertools import accumulate
 
 import numpy as np
 import pyarrow as pa
+import pyarrow.compute as pc
 
-from tidemill.changelog.rowkind import SEQUENCE_COLUMN
+from tidemill.changelog.rowkind import KIND_COLUMN, SEQUENCE_COLUMN
 from tidemill.connectors.api import BatchMap
 from tidemill.connectors.formats.api import Block, Decoder, RecordError
 from tidemill.connectors.formats.columnar.parquet import FORMAT, ParquetDecoder
@@ -21,9 +22,12 @@ from tidemill.connectors.task_frames import assigned
 from tidemill.connectors.worker_errors import WorkerError
 from tidemill.errors import ConnectorError
 from tidemill.files.storage import Storage
-from tidemill.types.logical import Field
+from tidemill.types.logical import STRING, Field
 from tidemill.types.physical import arrow_type, spark_schema
 
+CHANGE_TYPE = Field("_change_type", STRING)
+_CHANGE_TYPES = ("insert", "update_preimage", "update_postimage", "delete")
+"""In the order of RowKind."""
 _BATCH_ROWS = 1_000_000
 _UNREADABLE = (OSError, pa.ArrowException, UnicodeDecodeError)
 
@@ -31,18 +35,21 @@ _UNREADABLE = (OSError, pa.ArrowException, UnicodeDecodeError)
 @dataclass(frozen=True, slots=True, kw_only=True)
 class LakeReader:
     """``fields``: what to give, in order; those that are a file's partition come from there. ``limit``: how
-    many rows of a task are enough."""
+    many rows of a task are enough. ``changes``: give ``$kind``, too, which files of changes have as text in
+    the column ``CHANGE_TYPE``."""
 
     table: str
     storage: Storage
     fields: tuple[Field, ...]
     sequence: bool
     limit: int | None = None
+    changes: bool = False
 
     @property
     def schema(self) -> str:
+        kind = f", `{KIND_COLUMN}` TINYINT" if self.changes else ""
         sequence = f", `{SEQUENCE_COLUMN}` BIGINT" if self.sequence else ""
-        return spark_schema(self.fields) + sequence
+        return spark_schema(self.fields) + kind + sequence
 
     def read(self, pieces: Sequence[Piece]) -> Iterator[pa.RecordBatch]:
         """WorkerError where a file is gone or does not fit the table."""
@@ -77,6 +84,8 @@ class LakeReader:
     def decoder(self, file: pa.NativeFile, data: DataFile) -> Decoder:
         """Of the fields that the file holds; columns are found by name."""
         stored = tuple(f for f in self.fields if f.name not in data.partition)
+        if data.kind is None:
+            stored = (*stored, CHANGE_TYPE)
         return ParquetDecoder(wanted=stored, declared=tuple(f.name for f in stored))
 
     def _complete(self, table: pa.Table, piece: Piece, start: int) -> pa.Table:
@@ -88,6 +97,9 @@ class LakeReader:
             for f in self.fields
         ]
         names = [f.name for f in self.fields]
+        if self.changes:
+            columns.append(_kinds(table, piece.file))
+            names.append(KIND_COLUMN)
         if self.sequence:
             first = piece.first + start - piece.start
             columns.append(pa.array(first + np.arange(rows, dtype=np.int64)))
@@ -102,6 +114,16 @@ class LakeReader:
             f"File {self._shown(file)} of table '{self.table}' is gone.",
             hint="A clean-up of old files (VACUUM, expired snapshots) has removed it. Read a newer version.",
         )
+
+
+def _kinds(table: pa.Table, file: DataFile) -> pa.Array:
+    if file.kind is not None:
+        return pa.repeat(pa.scalar(int(file.kind), pa.int8()), table.num_rows)
+    types = table.column(CHANGE_TYPE.name).combine_chunks()
+    found = pc.index_in(types, value_set=pa.array(_CHANGE_TYPES))
+    if found.null_count:
+        raise RecordError(f"There is a change of another kind than {', '.join(_CHANGE_TYPES)}", line=-1)
+    return found.cast(pa.int8())
 
 
 def task_reader(reader: LakeReader, through: BatchMap | None) -> BatchMap:
