@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from deltalake import DeltaTable
-from deltalake.exceptions import CommitFailedError, DeltaError
+from deltalake.exceptions import CommitFailedError, DeltaError, DeltaProtocolError, SchemaMismatchError
 from deltalake.transaction import AddAction, CommitProperties, RemoveAction, Transaction
 
 from tidemill.connectors.delta.table import DeltaPlace, active_files, check_writable
@@ -64,6 +64,8 @@ class DeltaVersion:
             )
         except CommitFailedError as e:
             raise ConflictError(str(e)) from None
+        except (DeltaProtocolError, SchemaMismatchError) as e:
+            raise self.target.failure(e) from None
         except (DeltaError, OSError) as e:
             raise UnclearError(str(e)) from None
 
