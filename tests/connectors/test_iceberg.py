@@ -306,3 +306,19 @@ def test_a_quiet_table_is_left_alone_for_a_while(tmp_path: Path) -> None:
     assert not offsets(replace(follows, history=history), start=first)
     clock[0] = 60
     assert len(offsets(replace(follows, history=history), start=first)) == 1
+
+
+def test_an_upsert_keeps_the_values_of_a_renamed_column(tmp_path: Path) -> None:
+    into = with_options(declared(tmp_path, key=("id",)), **{"sink.buckets": "1"})
+    upserted(into, row(1, name="old"), row(2, name="old"), epoch=1)
+    with opened(tmp_path).update_schema() as update:
+        update.rename_column("name", "title")
+    columns = {"id": t.BIGINT, "day": t.DateType(), "title": t.STRING}
+    renamed = with_options(declared(tmp_path, columns, key=("id",)), **{"sink.buckets": "1"})
+    upserted(renamed, {"id": 2, "day": None, "title": "new"}, epoch=2)
+    assert [(r["id"], r["title"]) for r in others(tmp_path)] == [(1, "old"), (2, "new")]
+
+
+def upserted(into: CatalogTable, *added: dict[str, Any], epoch: int) -> None:
+    target = sink(into, kinds=UPSERT)
+    target.publish(epoch, staged(target, batch(into, added, [ADD] * len(added)), epoch=epoch))

@@ -12,6 +12,7 @@ Cost: the bucket's files that change are in memory while they are merged.
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
@@ -24,6 +25,7 @@ from pyarrow import parquet
 from tidemill.changelog.hashing import hash_columns
 from tidemill.connectors.lakehouse.buckets import bucket_prefix, buckets_of
 from tidemill.connectors.lakehouse.changes import DELETED, Partition, Staged, net_changes
+from tidemill.connectors.lakehouse.column_ids import stored_names
 from tidemill.connectors.lakehouse.files import DataFile
 from tidemill.connectors.lakehouse.writing import LakeWriter, WritingTask
 from tidemill.errors import ConnectorError
@@ -103,15 +105,16 @@ class BucketMerger:
             return None
         with self.writer.storage.open(file.path) as stream:
             opened = parquet.ParquetFile(stream)
-            table = opened.read(columns=list(self.keys), use_threads=False)
-            changed = self._are_among(table, changes)
+            keys = self._columns(opened, self.keys)
+            changed = self._are_among(keys, changes)
             if not changed.any():
                 return None
-            others = [name for name in opened.schema_arrow.names if name not in self.keys]
-            rest = opened.read(columns=others, use_threads=False)
-        for name in others:
-            table = table.append_column(name, rest.column(name))
-        return self._fitted(table.filter(pa.array(~changed)))
+            others = [name for name in self.writer.schema.names if name not in self.keys]
+            rest = self._columns(opened, others)
+        columns = {**_by_name(keys), **_by_name(rest)}
+        schema = self.writer.schema
+        table = pa.Table.from_arrays([columns[name] for name in schema.names], schema=schema)
+        return table.filter(pa.array(~changed))
 
     def _within(self, file: DataFile, changes: pa.Table) -> pa.Table:
         """The changes whose keys the file's bounds do not rule out."""
@@ -133,16 +136,18 @@ class BucketMerger:
 
     def _read(self, file: DataFile) -> pa.Table:
         with self.writer.storage.open(file.path) as stream:
-            return self._fitted(parquet.ParquetFile(stream).read(use_threads=False))
+            return self._columns(parquet.ParquetFile(stream), self.writer.schema.names)
 
-    def _fitted(self, table: pa.Table) -> pa.Table:
-        """With the table's columns: those that came later are NULL in older files."""
-        schema = self.writer.schema
+    def _columns(self, file: parquet.ParquetFile, names: Sequence[str]) -> pa.Table:
+        """As the table has them now: columns that came later are NULL in older files."""
+        schema = pa.schema([self.writer.schema.field(name) for name in names])
+        stored = stored_names(schema, file.schema_arrow)
+        found = file.read(columns=list(stored.values()), use_threads=False)
         columns = [
-            table.column(f.name).cast(f.type)
-            if f.name in table.column_names
-            else pa.nulls(len(table), f.type)
-            for f in schema
+            found.column(stored[field.name]).cast(field.type)
+            if field.name in stored
+            else pa.nulls(file.metadata.num_rows, field.type)
+            for field in schema
         ]
         return pa.Table.from_arrays(columns, schema=schema)
 
@@ -173,3 +178,7 @@ class BucketMerger:
         except BaseException:
             task.abandon()
             raise
+
+
+def _by_name(table: pa.Table) -> dict[str, pa.ChunkedArray]:
+    return dict(zip(table.column_names, table.columns, strict=True))
