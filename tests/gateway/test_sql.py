@@ -78,6 +78,7 @@ ASKING = {
     s.Query, s.Insert, s.StatementSet, s.CompilePlan, s.ExecutePlan, s.Explain, s.Show, s.Describe,
     s.DescribeCatalog, s.DescribeFunction,
     s.DescribeModel, s.DescribeJob, s.AlterJob, s.StopJob, s.Unsupported,
+    s.Delete, s.Update, s.TruncateTable,
     s.CreateSavepoint, s.ShowSavepoints, s.DescribeSavepoint, s.DropSavepoint,
 }  # fmt: skip
 

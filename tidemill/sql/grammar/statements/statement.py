@@ -16,6 +16,7 @@ from tidemill.sql.grammar.statements.create import Creates
 from tidemill.sql.grammar.statements.create_table import CreateTables
 from tidemill.sql.grammar.statements.drop import drop
 from tidemill.sql.grammar.statements.insert import Inserts
+from tidemill.sql.grammar.statements.row_changes import RowChanges
 from tidemill.sql.grammar.statements.show import Shows
 from tidemill.sql.grammar.statements.table_elements import TableElements
 from tidemill.sql.grammar.trees import Trees
@@ -29,10 +30,7 @@ _EXPLAIN_DETAILS = (
     "PLAN_ADVICE",
 )
 _UNSUPPORTED = {
-    "DELETE": "DELETE",
-    "UPDATE": "UPDATE",
     "MERGE": "MERGE",
-    "TRUNCATE": "TRUNCATE TABLE",
     "ANALYZE": "ANALYZE TABLE",
     "CALL": "CALL",
 }
@@ -65,6 +63,9 @@ class Statements:
 
     def _inserts(self) -> Inserts:
         return Inserts(self.cursor, self.trees)
+
+    def _row_changes(self) -> RowChanges:
+        return RowChanges(self.cursor, self.trees)
 
     def _elements(self) -> TableElements:
         return TableElements(self.cursor, self.trees)
@@ -214,6 +215,9 @@ class Statements:
         "CREATE": _create,
         "REPLACE": _replace,
         "DROP": lambda self, token: drop(self.cursor, token),
+        "TRUNCATE": lambda self, token: self._row_changes().truncate(token),
+        "DELETE": lambda self, token: self._row_changes().delete(token),
+        "UPDATE": lambda self, token: self._row_changes().update(token),
         "ALTER": _alter,
         "USE": lambda self, token: settings.use(self.cursor, token),
         "SHOW": lambda self, token: self._shows().show(token),
