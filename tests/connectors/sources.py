@@ -22,6 +22,7 @@ def table(
     *,
     partitioned_by: tuple[str, ...] = (),
     metadata: Columns | None = None,
+    primary_key: tuple[str, ...] = (),
 ) -> CatalogTable:
     physical = [Column(name=n, type=k) for n, k in columns.items()]
     extra = [Column(name=n, type=k, kind=ColumnKind.METADATA) for n, k in (metadata or {}).items()]
@@ -30,6 +31,7 @@ def table(
         columns=(*physical, *extra),
         options=dict(options),
         partitioned_by=partitioned_by,
+        primary_key=primary_key,
     )
 
 

@@ -27,7 +27,7 @@ def checked(
         (
             {"connector": "carrier-pigeon"},
             "source",
-            r"identifier 'carrier-pigeon'(?s:.*)blackhole\ndatagen\nfilesystem",
+            r"identifier 'carrier-pigeon'(?s:.*)blackhole\ndatagen\ndelta\nfilesystem\niceberg",
         ),
         (
             {"connector": "blackhole", "colour": "red"},

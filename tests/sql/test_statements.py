@@ -223,9 +223,6 @@ def test_functions_use_and_describe() -> None:
 @pytest.mark.parametrize(
     ("text", "feature"),
     [
-        ("DELETE FROM t WHERE a = 1", "DELETE"),
-        ("UPDATE t SET a = 1", "UPDATE"),
-        ("TRUNCATE TABLE t", "TRUNCATE TABLE"),
         ("CALL p(1)", "CALL"),
         ("ANALYZE TABLE t COMPUTE STATISTICS", "ANALYZE TABLE"),
     ],

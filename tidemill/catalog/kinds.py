@@ -24,10 +24,12 @@ class CatalogDescription:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class CatalogKind:
-    """``options``: those it knows besides 'type'; ``make`` connects to nothing yet."""
+    """``options``: those it knows besides 'type'; ``make`` connects to nothing yet. ``takes_others``: any
+    other option is for the outside system that it leads to."""
 
     options: tuple[str, ...]
     make: Callable[[str, CatalogDescription], InMemoryCatalog]
+    takes_others: bool = False
 
 
 class CatalogStore(Protocol):
@@ -75,7 +77,7 @@ def make_catalog(
         )
     known = (*kind.options, *_ALWAYS)
     unknown = set(options) - set(known)
-    if unknown:
+    if unknown and not kind.takes_others:
         raise ValidationError(
             unsupported_options(identifier, unknown, set(known) - {"type"}),
             hint=f"Catalog '{name}' is not made.",

@@ -6,7 +6,7 @@ derive from this one.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, MutableMapping
 from contextlib import AbstractContextManager, nullcontext
 from dataclasses import dataclass, field, replace
 from typing import ClassVar
@@ -26,7 +26,7 @@ class Database:
     name: str
     comment: str = ""
     properties: dict[str, str] = field(default_factory=dict)
-    tables: dict[str, CatalogTable | CatalogView] = field(default_factory=dict)
+    tables: MutableMapping[str, CatalogTable | CatalogView] = field(default_factory=dict)
     functions: dict[str, CatalogFunction] = field(default_factory=dict)
     models: dict[str, CatalogModel] = field(default_factory=dict)
 

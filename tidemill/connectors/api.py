@@ -335,6 +335,59 @@ class GroupedSink(Protocol):
         ...
 
 
+@runtime_checkable
+class WorkingSink(Protocol):
+    """Optional face of a sink whose ``publish`` may let Spark's workers do some of its work."""
+
+    def publish_with(self, spark: SparkSession) -> None:
+        """Called once, before the first epoch is published."""
+        ...
+
+
+@runtime_checkable
+class TruncatingConnector(Protocol):
+    """Optional face of a connector whose tables can be emptied."""
+
+    def truncate(self, table: CatalogTable, options: Mapping[str, str]) -> None:
+        """Removes all rows, at once as far as the outside system can. ConnectorError where it cannot."""
+        ...
+
+
+class OutsideTables(Protocol):
+    """A catalog in an outside system. All of it raises ConnectorError where that cannot be reached."""
+
+    def databases(self) -> list[str]: ...
+
+    def tables(self, database: str) -> list[str]: ...
+
+    def table(self, database: str, name: str) -> CatalogTable | None:
+        """With the options by which its connector reads it; None where there is none."""
+        ...
+
+    def create_database(self, name: str) -> None: ...
+
+    def drop_database(self, name: str) -> None: ...
+
+    def create(self, table: CatalogTable) -> None:
+        """NotSupportedError for what tables there do not know."""
+        ...
+
+    def drop(self, database: str, name: str) -> None: ...
+
+    def rename(self, database: str, name: str, other: str) -> None: ...
+
+
+@runtime_checkable
+class CatalogConnector(Protocol):
+    """Optional face of a connector that brings catalogs: CREATE CATALOG whose 'type' is its identifier."""
+
+    def catalog_options(self, given: Mapping[str, str]) -> Mapping[str, str]:
+        """As options of its tables, from those of CREATE CATALOG."""
+        ...
+
+    def catalog(self, name: str, options: Mapping[str, str]) -> OutsideTables: ...
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ConnectorOption:
     """An option of a connector or format, for validation and the generated docs page.
@@ -364,6 +417,11 @@ class Connector:
     allows_unknown_options: bool = False
     is_source: bool = False
     is_sink: bool = False
+    changes_rows: bool = False
+    """Whether DELETE and UPDATE change the rows of its tables with a primary key."""
+    time_option: str = ""
+    """The option with the time, in milliseconds, of FROM t FOR SYSTEM_TIME AS OF; '' where tables keep no
+    versions."""
 
     def validate(self, table: CatalogTable, options: Mapping[str, str]) -> None:
         """Checks option values (and the format's) beyond their kinds; raises ValidationError."""

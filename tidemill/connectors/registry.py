@@ -27,7 +27,6 @@ PLANNER_OPTIONS = ("connector", "property-version", *(option.key for option in O
 NOT_THERE_YET = frozenset(
     {
         "db2-cdc",
-        "delta",
         "doris",
         "dynamodb",
         "elasticsearch-6",
@@ -40,7 +39,6 @@ NOT_THERE_YET = frozenset(
         "hbase-2.6",
         "hive",
         "hudi",
-        "iceberg",
         "kinesis",
         "kinesis-legacy",
         "mongodb",
@@ -62,7 +60,7 @@ NOT_THERE_YET = frozenset(
     }
 )
 
-_EXTRAS = {"confluent_kafka": "kafka"}
+_EXTRAS = {"confluent_kafka": "kafka", "deltalake": "delta", "pyiceberg": "iceberg"}
 """What brings the packages that only some connectors need."""
 
 

@@ -331,6 +331,7 @@ class Sink(Unary):
 
     ``conflict`` is '', 'ERROR', 'NOTHING' or 'DEDUPLICATE' of ON CONFLICT; ``static_partition`` and
     ``overwrite`` come from INSERT OVERWRITE / PARTITION (...). ``target_columns`` as written, if any.
+    ``deletes``: the rows are those that a DELETE takes out, in batch mode.
     """
 
     table: CatalogTable
@@ -339,3 +340,4 @@ class Sink(Unary):
     overwrite: bool = False
     static_partition: tuple[tuple[str, str], ...] = ()
     target_columns: tuple[str, ...] = ()
+    deletes: bool = False

@@ -13,10 +13,11 @@ from typing import TypeVar
 import pyarrow as pa
 from py4j.protocol import Py4JError
 from pyspark.sql import DataFrame
+from pyspark.sql import functions as F
 
-from tidemill.changelog.rowkind import INSERT_ONLY
+from tidemill.changelog.rowkind import INSERT_ONLY, KIND_COLUMN, RowKind
 from tidemill.config.batch_options import BLOCKING, DYNAMIC_FILTERING, SHUFFLE_MODE
-from tidemill.connectors.api import Sink
+from tidemill.connectors.api import Sink, WorkingSink
 from tidemill.connectors.grouping import UNLIKE
 from tidemill.deep_calls import with_room
 from tidemill.errors import (
@@ -394,7 +395,7 @@ def _insert(sink: b.Sink, request: JobRequest, way: Way, seen: Seen) -> int:
         )
     made = make_sink(
         target,
-        INSERT_ONLY,
+        frozenset({RowKind.DELETE}) if target.deletes else INSERT_ONLY,
         uuid.uuid4().hex,
         request.zone,
         request.shared,
@@ -411,6 +412,8 @@ def _insert(sink: b.Sink, request: JobRequest, way: Way, seen: Seen) -> int:
     except BaseException:
         made.discard(1)
         raise
+    if isinstance(made, WorkingSink):
+        made.publish_with(request.application)
     made.publish(1, staged)
     made.finish()
     seen.rows_out.append(sum(map(rows_of, staged)))
@@ -431,13 +434,17 @@ def _staged(sink: b.Sink, made: Sink, request: JobRequest, way: Way, seen: Seen)
             lambda rows: _run_at_once(sink, _enforcing(rows, sink, targets, request)),
         )
         with grouped(request.application.sparkContext, request.group, request.name):
-            staging = made.stage(frame, 1)
+            staging = made.stage(_as_deletes(frame) if sink.target.deletes else frame, 1)
             ran = pipelined(staging, _sorted(sink)) if way.pipes else staging
             staged = ran.collect()
         scans.check_read()
         seen.partitions.extend(_told_partitions(staging, sink, request))
         seen.operators.extend(_operators(ran, request))
     return [row[0] for row in staged]
+
+
+def _as_deletes(frame: DataFrame) -> DataFrame:
+    return frame.withColumn(KIND_COLUMN, F.lit(int(RowKind.DELETE)).cast("tinyint"))
 
 
 def _enforcing(

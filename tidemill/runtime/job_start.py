@@ -35,7 +35,7 @@ from tidemill.config.mini_batch_options import (
 from tidemill.config.option import Configuration
 from tidemill.config.secrets import shown_value
 from tidemill.config.watermark_options import IDLE_TIMEOUT
-from tidemill.connectors.api import ReadLimit, RecordingSource, SearchingSource
+from tidemill.connectors.api import ReadLimit, RecordingSource, SearchingSource, WorkingSink
 from tidemill.deep_calls import with_room
 from tidemill.errors import InternalError, ValidationError
 from tidemill.files.fence import OPEN, Fence
@@ -384,6 +384,9 @@ class _Preparation:
         for source in context.sources.values():
             if isinstance(source, SearchingSource):
                 source.search_with(spark)
+        for output in outputs.values():
+            if isinstance(output, SinkOutput) and isinstance(output.sink, WorkingSink):
+                output.sink.publish_with(spark)
         job = StreamingJob(
             spark=spark,
             sources=context.sources,

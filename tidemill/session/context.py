@@ -27,7 +27,7 @@ from tidemill.functions.api import AggregateFunction, ScalarFunction
 from tidemill.runtime.progress import EpochProgress, JobEvent, unheard
 from tidemill.runtime.spark.session import spark_application
 from tidemill.session import user_modules
-from tidemill.session.catalogs import from_spark, stored
+from tidemill.session.catalogs import from_spark, outside, stored
 from tidemill.session.catalogs.database import database_files
 from tidemill.session.catalogs.places import catalog_store, own_catalogs_url
 from tidemill.session.history.keeper import Keeper
@@ -98,7 +98,11 @@ class SessionContext:
             **KINDS,
             stored.TYPE: stored.stored_catalogs(self._catalogs_place),
             from_spark.TYPE: from_spark.spark_catalogs(self._spark_of_catalogs),
+            "iceberg": outside.outside_catalogs("iceberg", self._check_catalog),
         }
+
+    def _check_catalog(self, identifier: str, options: Mapping[str, str]) -> None:
+        self.permissions.check_catalog(identifier, options)
 
     def _catalogs_place(self, url: str) -> stored.Place:
         """Where a stored catalog is kept; ``url`` is '' where it names no database."""

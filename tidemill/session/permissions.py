@@ -66,6 +66,12 @@ class Permissions:
         for option, place in registry.connector(options).named_places(options):
             self.check_place(place, f"Option '{option}' of table '{table.path}'", position)
 
+    def check_catalog(self, identifier: str, options: Mapping[str, str]) -> None:
+        """As ``check_table``, for a catalog that a connector brings."""
+        self.check_connector(identifier)
+        for option, place in registry.connector({"connector": identifier}).named_places(options):
+            self.check_place(place, f"Option '{option}' of the catalog")
+
     def check_connector(self, identifier: str, position: Position | None = None) -> None:
         """What goes to Spark as it is can be confined to no places: it must be named itself then."""
         named = identifier in self.connectors

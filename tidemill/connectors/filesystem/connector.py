@@ -5,11 +5,13 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping
 from dataclasses import replace
 
+import pyarrow as pa
+
 from tidemill.catalog.table import CatalogTable
 from tidemill.changelog.rowkind import INSERT_ONLY, RowKind
 from tidemill.connectors.api import Connector, LookupRequest, SinkRequest, SourceRequest
 from tidemill.connectors.filesystem.cutting import Cutter
-from tidemill.connectors.filesystem.listing import seen_files
+from tidemill.connectors.filesystem.listing import list_files_or_none, seen_files
 from tidemill.connectors.filesystem.lookup import FileTable
 from tidemill.connectors.filesystem.native import NativeScan
 from tidemill.connectors.filesystem.options import OPTIONS
@@ -21,6 +23,7 @@ from tidemill.connectors.filesystem.row_groups import RowGroups
 from tidemill.connectors.filesystem.sink import FileSink
 from tidemill.connectors.filesystem.source import FileSource
 from tidemill.connectors.filesystem.watching import DirectoryWatch
+from tidemill.connectors.filesystem.writing import unwritten
 from tidemill.connectors.formats.api import (
     DecodeRequest,
     EncodeRequest,
@@ -154,6 +157,14 @@ class FilesystemConnector(Connector):
         if packed:
             return files.size * _UNPACKED
         return sum(f.size * (_UNPACKED if f.path.endswith(".gz") else 1) for f in files)
+
+    def truncate(self, table: CatalogTable, options: Mapping[str, str]) -> None:
+        """File by file: readers may see some of them gone."""
+        storage = _storage(options)
+        try:
+            storage.each(lambda file: storage.remove(file.path), list_files_or_none(storage))
+        except (OSError, pa.ArrowException) as e:
+            raise unwritten(storage, e) from None
 
     def sink(self, request: SinkRequest) -> FileSink:
         if request.overwrite and request.streaming:

@@ -15,14 +15,12 @@ from collections.abc import Iterable, Iterator
 from contextlib import suppress
 from dataclasses import dataclass, field
 
-import numpy as np
 import pyarrow as pa
-import pyarrow.compute as pc
 from pyspark import TaskContext
 
 from tidemill.connectors.filesystem.partitions import partition_path
 from tidemill.connectors.formats.api import Encoder, TableWriter
-from tidemill.connectors.formats.text_rendering import RenderRules, render
+from tidemill.connectors.partition_rows import split_by_partition
 from tidemill.connectors.worker_errors import WorkerError
 from tidemill.errors import ConnectorError
 from tidemill.files.storage import Storage
@@ -157,13 +155,9 @@ class _Task:
             if table.num_rows:
                 yield "", table
             return
-        keys = [_partition_texts(table, f) for f in spec.partitions]
-        combined = pa.StructArray.from_arrays(keys, names=[f.name for f in spec.partitions])
-        paths = [partition_path(row, spec.default_partition) for row in _distinct(combined)]
-        codes = np.asarray(_codes(combined))
-        rest = table.drop_columns([f.name for f in spec.partitions])
-        for code, path in enumerate(paths):
-            yield path, rest.filter(pa.array(codes == code))
+        names = [f.name for f in spec.partitions]
+        for values, part in split_by_partition(table, spec.partitions):
+            yield partition_path(values, spec.default_partition), part.drop_columns(names)
 
     def _append(self, directory: str, part: pa.Table) -> None:
         file = self._open.get(directory)
@@ -189,30 +183,3 @@ class _Task:
         file.stream.close()
         self.writer.storage.force(file.staged)
         self._done.append((file.name, file.rows))
-
-
-def _partition_texts(table: pa.Table, column: Field) -> pa.Array:
-    return render(column.type, table.column(column.name).combine_chunks(), RenderRules(plain_decimals=True))
-
-
-def _distinct(keys: pa.StructArray) -> list[dict[str, str | None]]:
-    """Distinct keys in the order of their first row, the order that ``_codes`` numbers them in."""
-    seen: dict[tuple[str | None, ...], dict[str, str | None]] = {}
-    for row in pc.unique(_joined(keys)).to_pylist():
-        values = json.loads(row)
-        seen.setdefault(tuple(values), dict(zip((f.name for f in keys.type), values, strict=True)))
-    return list(seen.values())
-
-
-def _codes(keys: pa.StructArray) -> pa.Array:
-    return _joined(keys).dictionary_encode().indices
-
-
-def _joined(keys: pa.StructArray) -> pa.Array:
-    """Each row's keys as one JSON text, made once per distinct value and column."""
-    parts = []
-    for child in keys.flatten():
-        encoded = child.dictionary_encode()
-        texts = pa.array([json.dumps(v) for v in encoded.dictionary.to_pylist()], pa.string())
-        parts.append(pc.fill_null(texts.take(encoded.indices), "null"))
-    return pc.binary_join_element_wise("[", pc.binary_join_element_wise(*parts, ","), "]", "")

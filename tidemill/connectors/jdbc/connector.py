@@ -12,6 +12,7 @@ from tidemill.catalog.table import CatalogTable
 from tidemill.changelog.rowkind import INSERT_ONLY, UPSERT, RowKind
 from tidemill.connectors.api import Connector, ConnectorOption, LookupRequest, SinkRequest, SourceRequest
 from tidemill.connectors.grouping import Grouping
+from tidemill.connectors.jdbc.failures import DATABASE_ERRORS, failure
 from tidemill.connectors.jdbc.grouping import GroupedSource, grouped
 from tidemill.connectors.jdbc.lookup import KEY_TYPES, JdbcLookup
 from tidemill.connectors.jdbc.sink import JdbcSink
@@ -76,6 +77,7 @@ class JdbcConnector(Connector):
     options = _OPTIONS
     is_source = True
     is_sink = True
+    changes_rows = True
 
     def validate(self, table: CatalogTable, options: Mapping[str, str]) -> None:
         dialect = _database(OptionValues(_OPTIONS, options)).dialect
@@ -145,6 +147,17 @@ class JdbcConnector(Connector):
             keys=request.keys,
             retries=options[RETRIES],
         )
+
+    def truncate(self, table: CatalogTable, options: Mapping[str, str]) -> None:
+        """By DELETE, in a transaction: TRUNCATE needs other rights."""
+        given = OptionValues(_OPTIONS, options)
+        database, name = _database(given), given["table-name"]
+        target = TargetTable(name=name, fields=(), keys=())
+        try:
+            with database.engine.begin() as open:
+                open.exec_driver_sql(f"DELETE FROM {target.quoted}")
+        except DATABASE_ERRORS as e:
+            raise failure(e, database, name) from None
 
     def sink(self, request: SinkRequest) -> JdbcSink:
         """ConnectorError when the table is not there or has other columns."""

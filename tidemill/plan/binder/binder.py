@@ -26,7 +26,7 @@ from tidemill.plan.binder.expressions import (
     temporal_literals,
 )
 from tidemill.plan.binder.expressions.binding import Handler
-from tidemill.plan.binder.queries import insert, over_windows
+from tidemill.plan.binder.queries import insert, over_windows, row_changes
 from tidemill.plan.binder.queries.query import TreeBinder
 from tidemill.plan.binder.relations import table_columns
 from tidemill.plan.binder.relations.table_columns import START
@@ -76,6 +76,12 @@ class Binder:
     def bind_insert(self, statement: statements.Insert, table: CatalogTable | None = None) -> n.Sink:
         """The plan of an INSERT; ``table`` is given for a table that is not in the catalog yet."""
         return with_room(lambda: insert.bind(self._trees, statement, self._context, table))
+
+    def bind_delete(self, statement: statements.Delete, table: CatalogTable) -> n.Sink:
+        return with_room(lambda: row_changes.bind_delete(self._trees, statement, table, self._context))
+
+    def bind_update(self, statement: statements.Update, table: CatalogTable) -> n.Sink:
+        return with_room(lambda: row_changes.bind_update(self._trees, statement, table, self._context))
 
     def bind_expression(self, text: str, fields: tuple[Field, ...], position: Position = START) -> Expr:
         """A scalar expression over a row of ``fields``."""

@@ -3,8 +3,8 @@ query has left.
 
 An operator is called by its kind and the lineage of its rows, a column by its own lineage, so a query that
 shows something else finds the same names (``physical.lineage``). Two things depend on what is stored: which
-of several operators of one lineage is which, and since when a call has been there. By rules before
-``BY_LINEAGE`` operators are called by their identities and columns as the plan calls them.
+of several operators of one lineage is which, and since when a call has been there. By older rules
+(``physical.identities``) operators are called by their identities, and columns as the plan calls them.
 """
 
 from __future__ import annotations

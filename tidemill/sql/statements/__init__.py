@@ -38,13 +38,16 @@ from tidemill.sql.statements.catalogs import (
     UseModules,
 )
 from tidemill.sql.statements.queries import (
+    Assignment,
     CompilePlan,
+    Delete,
     ExecutePlan,
     Explain,
     Insert,
     Query,
     StatementSet,
     Unsupported,
+    Update,
 )
 from tidemill.sql.statements.savepoints import (
     CreateSavepoint,
@@ -94,6 +97,7 @@ from tidemill.sql.statements.tables import (
     RenameColumn,
     SetDistribution,
     TableChange,
+    TruncateTable,
     Watermark,
 )
 
@@ -169,7 +173,11 @@ __all__ = [
     "StopJob",
     "TableChange",
     "UnloadModule",
+    "TruncateTable",
     "Unsupported",
+    "Assignment",
+    "Delete",
+    "Update",
     "UseCatalog",
     "UseDatabase",
     "UseModules",

@@ -43,6 +43,34 @@ class Insert(Statement):
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class Delete(Statement):
+    """DELETE FROM target [WHERE condition]."""
+
+    target: Path
+    target_position: Position
+    condition: exp.Expression | None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Assignment:
+    """``column = value`` of an UPDATE."""
+
+    column: str
+    value: exp.Expression
+    position: Position
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Update(Statement):
+    """UPDATE target SET assignments [WHERE condition]."""
+
+    target: Path
+    target_position: Position
+    assignments: tuple[Assignment, ...]
+    condition: exp.Expression | None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class StatementSet(Statement):
     """EXECUTE STATEMENT SET BEGIN ... END."""
 

@@ -147,6 +147,11 @@ class DropTable(Drop):
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class TruncateTable(Statement):
+    path: Path
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class DropMaterializedTable(Drop):
     pass
 

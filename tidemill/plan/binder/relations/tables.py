@@ -15,6 +15,7 @@ from tidemill.plan.binder.expressions.binding import QueryBinder
 from tidemill.plan.binder.naming import all_columns, column_aliases, renamed
 from tidemill.plan.binder.queries import ordering
 from tidemill.plan.binder.relations import table_columns
+from tidemill.plan.binder.relations.time_travel import time_option
 from tidemill.plan.binder.scope import Relation, Scope, nearest
 from tidemill.plan.expressions import Cast, Expr
 from tidemill.sql.expressions import FlinkHint
@@ -42,19 +43,35 @@ def named_source(query: BoundQuery, alias: str, path: tuple[str, ...] = ()) -> S
 def bind_table(binder: QueryBinder, node: exp.Expr, context: Context) -> Source:
     """``[catalog.[database.]]name [/*+ OPTIONS */] [AS alias [(columns)]]``."""
     assert isinstance(node, exp.Table)
-    if node.args.get("version") is not None:
+    version = node.args.get("version")
+    if version is None:
+        return bind_named(binder, node, context)
+    return bind_named(binder, node, context, _as_of(binder, node, version, context))
+
+
+def _as_of(binder: QueryBinder, node: exp.Table, version: exp.Expr, context: Context) -> Options:
+    """The table's options with the time of FOR SYSTEM_TIME AS OF."""
+    parts, options = tuple(p.name for p in node.parts), table_options(node)
+    found = None if _is_cte(parts, context) else context.environment.resolve(context.path(parts))
+    if not isinstance(found, CatalogTable):
         raise NotSupportedError(
-            "FOR SYSTEM_TIME AS OF is supported only on the right side of a join",
-            position=position_of(node),
-            hint="Write: ... FROM o JOIN t FOR SYSTEM_TIME AS OF o.ts ON o.k = t.k",
+            f"FOR SYSTEM_TIME AS OF '{'.'.join(parts)}', which is no table", position=position_of(node)
         )
-    return bind_named(binder, node, context)
+    hinted = {**found.options, **dict(options)}
+    return (*options, time_option(binder, version, found, hinted, context))
 
 
-def bind_named(binder: QueryBinder, node: exp.Table, context: Context) -> Source:
-    """The table, of whatever version."""
+def _is_cte(parts: tuple[str, ...], context: Context) -> bool:
+    return len(parts) == 1 and parts[0] in context.ctes
+
+
+def bind_named(
+    binder: QueryBinder, node: exp.Table, context: Context, options: Options | None = None
+) -> Source:
+    """The table, of whatever version; ``options``: other ones than its hints."""
     parts = tuple(p.name for p in node.parts)
-    query, path = object_query(binder, parts, table_options(node), context, position_of(node))
+    hinted = table_options(node) if options is None else options
+    query, path = object_query(binder, parts, hinted, context, position_of(node))
     query = renamed(query, column_aliases(node), node)
     alias = node.alias or parts[-1]
     named_itself = path is not None and alias == path.name
@@ -79,7 +96,7 @@ def object_query(
     position: Position | None,
 ) -> tuple[BoundQuery, ObjectPath | None]:
     """The rows of a CTE, table or view; the path is None for a CTE."""
-    if len(parts) == 1 and parts[0] in context.ctes:
+    if _is_cte(parts, context):
         return context.ctes[parts[0]], None
     path = context.path(parts)
     found = context.environment.resolve(path)

@@ -16,6 +16,7 @@ from tidemill.sql.grammar.statements.create import Creates
 from tidemill.sql.grammar.statements.create_table import CreateTables
 from tidemill.sql.grammar.statements.drop import drop
 from tidemill.sql.grammar.statements.insert import Inserts
+from tidemill.sql.grammar.statements.row_changes import RowChanges
 from tidemill.sql.grammar.statements.show import Shows
 from tidemill.sql.grammar.statements.table_elements import TableElements
 from tidemill.sql.grammar.trees import Trees
@@ -29,10 +30,7 @@ _EXPLAIN_DETAILS = (
     "PLAN_ADVICE",
 )
 _UNSUPPORTED = {
-    "DELETE": "DELETE",
-    "UPDATE": "UPDATE",
     "MERGE": "MERGE",
-    "TRUNCATE": "TRUNCATE TABLE",
     "ANALYZE": "ANALYZE TABLE",
     "CALL": "CALL",
 }
@@ -66,6 +64,9 @@ class Statements:
     def _inserts(self) -> Inserts:
         return Inserts(self.cursor, self.trees)
 
+    def _row_changes(self) -> RowChanges:
+        return RowChanges(self.cursor, self.trees)
+
     def _elements(self) -> TableElements:
         return TableElements(self.cursor, self.trees)
 
@@ -84,11 +85,10 @@ class Statements:
         return Alters(self.cursor, self.trees, self._elements()).alter(token)
 
     def _alter_job(self, token: Token) -> s.AlterJob:
-        job_id, target, options = self.cursor.string(), None, ()
-        if self.cursor.expect_any("AS", "SET") == "AS":
-            target = self._inserting()
-        else:
-            options = clauses.properties(self.cursor)
+        job_id = self.cursor.string()
+        as_query = self.cursor.expect_any("AS", "SET") == "AS"
+        target = self._inserting() if as_query else None
+        options = () if as_query else clauses.properties(self.cursor)
         text = self.cursor.text_since(token)
         return s.AlterJob(job_id=job_id, target=target, options=options, text=text, position=token.position)
 
@@ -215,6 +215,9 @@ class Statements:
         "CREATE": _create,
         "REPLACE": _replace,
         "DROP": lambda self, token: drop(self.cursor, token),
+        "TRUNCATE": lambda self, token: self._row_changes().truncate(token),
+        "DELETE": lambda self, token: self._row_changes().delete(token),
+        "UPDATE": lambda self, token: self._row_changes().update(token),
         "ALTER": _alter,
         "USE": lambda self, token: settings.use(self.cursor, token),
         "SHOW": lambda self, token: self._shows().show(token),

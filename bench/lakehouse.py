@@ -1,0 +1,124 @@
+"""Delta tables: appended rows per second, and upserts beside deltalake's own merge.
+
+`python -m bench.lakehouse --rows 4000000 --keys 100000`: no Spark, one process; the sink's own steps (stage,
+publish) with a task for each part of the input. The merge gets the same rows. Ratios of one run count, not
+seconds, which are the processor's. ``random``: keys from all of the table; ``new``: keys that it does not
+have; ``recent``: those that were written last.
+"""
+
+from __future__ import annotations
+
+import argparse
+import shutil
+import tempfile
+import time
+from collections.abc import Callable
+from functools import partial
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+from deltalake import DeltaTable
+
+from tidemill.catalog.table import CatalogTable, Column, ObjectPath
+from tidemill.changelog.rowkind import INSERT_ONLY, KIND_COLUMN, UPSERT, RowKind
+from tidemill.connectors.api import SinkRequest
+from tidemill.connectors.registry import connector
+from tidemill.types import logical as t
+from tidemill.types.logical import Field
+
+COLUMNS = {"id": t.BIGINT, "account": t.BIGINT, "amount": t.DOUBLE, "name": t.STRING}
+_TASKS = 4
+
+
+def declared(root: Path, *, keyed: bool) -> CatalogTable:
+    return CatalogTable(
+        path=ObjectPath("bench", "lake", "t"),
+        columns=tuple(Column(name=name, type=kind) for name, kind in COLUMNS.items()),
+        options={"connector": "delta", "table-path": str(root)},
+        primary_key=("id",) if keyed else (),
+    )
+
+
+def made(ids: np.typing.NDArray[np.int64], salt: int) -> pa.Table:
+    return pa.table(
+        {
+            "id": ids,
+            "account": ids * 7919 % 100_003,
+            "amount": (ids * 31 + salt) / 7,
+            "name": pa.array([f"name {n}" for n in range(1000)]).take(pa.array((ids + salt) % 1000)),
+        }
+    )
+
+
+def written(into: CatalogTable, rows: pa.Table, epoch: int, kinds: frozenset[RowKind]) -> None:
+    target: Any = connector(into.options).sink(
+        SinkRequest(
+            table=into,
+            options=into.options,
+            fields=tuple(Field(c.name, c.type) for c in into.columns),
+            kinds=kinds,
+            job_id="bench",
+            overwrite=False,
+            static_partition={},
+            time_zone="UTC",
+            streaming=True,
+        )
+    )
+    if kinds != INSERT_ONLY:
+        rows = rows.append_column(KIND_COLUMN, pa.array(np.full(len(rows), 2, np.int8)))
+    step = -(-len(rows) // _TASKS)
+    tokens = []
+    for start in range(0, len(rows), step):
+        batches = rows.slice(start, step).combine_chunks().to_batches()
+        tokens += [out.column(0)[0].as_py() for out in target.stager(epoch)(batches)]
+    target.publish(epoch, tokens)
+
+
+def merged(root: Path, rows: pa.Table) -> None:
+    merge = DeltaTable(root).merge(rows, predicate="s.id = t.id", source_alias="s", target_alias="t")
+    merge.when_matched_update_all().when_not_matched_insert_all().execute()
+
+
+def seconds(action: Callable[[], object]) -> float:
+    """Processor seconds of all threads: the machine may have other work."""
+    start = time.process_time()
+    action()
+    return time.process_time() - start
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("--rows", type=int, default=4_000_000)
+    parser.add_argument("--keys", type=int, default=100_000)
+    given = parser.parse_args()
+    folder = Path(tempfile.mkdtemp(prefix="tidemill-lake-"))
+    try:
+        run(folder, given.rows, given.keys)
+    finally:
+        shutil.rmtree(folder)
+
+
+def run(folder: Path, count: int, keys: int) -> None:
+    rows = made(np.arange(count), 0)
+    plain, keyed = declared(folder / "plain", keyed=False), declared(folder / "keyed", keyed=True)
+    took = seconds(lambda: written(plain, rows, 1, INSERT_ONLY))
+    print(f"append: {count / took / 1e6:.2f} M rows per processor second", flush=True)
+    written(keyed, rows, 1, UPSERT)
+    generator = np.random.default_rng(1)
+    new = np.arange(count, count + keys)
+    cases = {
+        "random": generator.choice(count, keys, replace=False),
+        "new": new,
+        "recent": new,
+    }
+    for epoch, (name, ids) in enumerate(cases.items(), 2):
+        changes = made(ids, epoch)
+        merge = seconds(partial(merged, folder / "plain", changes))
+        ours = seconds(partial(written, keyed, changes, epoch, UPSERT))
+        print(f"{name}: merge {merge:.2f} s, ours {ours:.2f} s, {merge / ours:.1f} times", flush=True)
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,207 @@
+"""The ``delta`` connector: tables of Delta Lake on local disks and S3, over the library deltalake."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from dataclasses import replace
+from datetime import UTC, datetime
+from zoneinfo import ZoneInfo
+
+from tidemill.catalog.table import CatalogTable
+from tidemill.changelog.rowkind import ALL_KINDS, INSERT_ONLY, UPSERT, RowKind
+from tidemill.connectors.api import Connector, Sink, SinkRequest, SourceRequest
+from tidemill.connectors.delta.history import DeltaHistory
+from tidemill.connectors.delta.options import AS_OF_MILLIS, OPTIONS, STREAMING
+from tidemill.connectors.delta.table import DeltaPlace, active_files
+from tidemill.connectors.delta.target import DeltaTarget
+from tidemill.connectors.filters import columns_of
+from tidemill.connectors.formats.columnar.tables import file_schema
+from tidemill.connectors.lakehouse.buckets import bucket_keys
+from tidemill.connectors.lakehouse.commits import Commits
+from tidemill.connectors.lakehouse.reading import LakeReader
+from tidemill.connectors.lakehouse.sink import LakeSink, empty
+from tidemill.connectors.lakehouse.source import LakeSource
+from tidemill.connectors.lakehouse.stored_types import stored_field
+from tidemill.connectors.lakehouse.upserts import UpsertSink
+from tidemill.connectors.lakehouse.writing import LakeWriter
+from tidemill.connectors.option_values import OptionValues
+from tidemill.errors import ConnectorError, ValidationError
+from tidemill.files.fence import OPEN, Fence
+from tidemill.files.storage import Storage
+from tidemill.files.systems import SETTINGS
+from tidemill.types.logical import Field
+
+_TRAVEL = ("versionAsOf", "timestampAsOf", AS_OF_MILLIS)
+_UNPACKED = 6
+"""How much larger files are taken to be once decoded."""
+
+
+class DeltaConnector(Connector):
+    identifier = "delta"
+    options = OPTIONS
+    is_source = True
+    is_sink = True
+    changes_rows = True
+    time_option = AS_OF_MILLIS
+
+    def validate(self, table: CatalogTable, options: Mapping[str, str]) -> None:
+        for column in table.physical_columns:
+            stored_field(Field(column.name, column.type))
+        given = [key for key in _TRAVEL if key in options]
+        if len(given) > 1:
+            raise ValidationError(f"Only one of {', '.join(given)} can be given.")
+        follows = OptionValues(OPTIONS, options)["mode"].lower() == STREAMING
+        if given and follows:
+            raise ValidationError(f"'{given[0]}' reads one version, but 'mode' is 'streaming'.")
+        if table.primary_key:
+            bucket_keys(table)
+        for key in ("startingVersion", "readChangeFeed"):
+            if key in options and not follows:
+                raise ValidationError(f"'{key}' is for 'mode' = 'streaming'.")
+
+    def source_kinds(self, table: CatalogTable, options: Mapping[str, str]) -> frozenset[RowKind]:
+        return ALL_KINDS if OptionValues(OPTIONS, options)["readChangeFeed"] else INSERT_ONLY
+
+    def source(self, request: SourceRequest) -> LakeSource:
+        options = OptionValues(OPTIONS, request.options)
+        place = _place(request.table, request.options, request.fence)
+        follows = options["mode"].lower() == STREAMING
+        if follows and not request.streaming:
+            raise ValidationError(
+                f"Querying an unbounded table '{request.table.path}' in batch mode is not allowed."
+                " The table source is unbounded.",
+                hint="Leave 'mode' = 'streaming' out, or set execution.runtime-mode to streaming.",
+            )
+        return LakeSource(
+            history=DeltaHistory(
+                place=place,
+                columns=_fields(request.table),
+                partitions=_partitions(request.table),
+                bounded=tuple(sorted({name for f in request.filters for name in columns_of(f)})),
+                version=_version(place, options, request.time_zone),
+                starting=options["startingVersion"],
+                ignores_deletes=options["ignoreDeletes"],
+                ignores_changes=options["ignoreChanges"],
+                changes=options["readChangeFeed"],
+            ),
+            reader=LakeReader(
+                table=place.name,
+                storage=place.storage,
+                fields=request.fields,
+                sequence=request.sequence,
+                limit=request.limit,
+                changes=options["readChangeFeed"],
+            ),
+            filters=request.filters,
+            parallelism=max(request.parallelism, 1),
+            follows=follows,
+        )
+
+    def sink_kinds(
+        self, table: CatalogTable, options: Mapping[str, str], wanted: frozenset[RowKind]
+    ) -> frozenset[RowKind]:
+        return UPSERT if table.primary_key else INSERT_ONLY
+
+    def sink(self, request: SinkRequest) -> Sink:
+        """ConnectorError where the table cannot be reached; ValidationError where it has other columns."""
+        if request.overwrite and request.streaming:
+            raise ValidationError("Streaming mode not support overwrite.")
+        options = OptionValues(OPTIONS, request.options)
+        place = _place(request.table, request.options, request.fence)
+        columns = _fields(request.table)
+        if not place.exists():
+            place.create(columns, request.table.partitioned_by)
+        keys, by = request.table.primary_key, request.table.partitioned_by
+        target = DeltaTarget(place=place, fields=columns, partitions=by)
+        target.newest().check(removes=request.overwrite or bool(keys))
+        name = f"{request.job_id}-{request.ordinal}"
+        commits = Commits(target=target, table=place.name, sink=f"tidemill-{name}")
+        writer = _writer(request, place, options)
+        if not keys:
+            return LakeSink(commits=commits, writer=writer, overwrite=request.overwrite)
+        return UpsertSink(
+            commits=commits,
+            writer=writer,
+            directory=f"_tidemill/{name}",
+            keys=bucket_keys(request.table),
+            buckets=options["sink.buckets"],
+            ordered=request.ordered,
+            overwrite=request.overwrite,
+        )
+
+    def truncate(self, table: CatalogTable, options: Mapping[str, str]) -> None:
+        place = _place(table, options)
+        target = DeltaTarget(place=place, fields=_fields(table), partitions=table.partitioned_by)
+        empty(target, place.name)
+
+    def size(self, table: CatalogTable, options: Mapping[str, str]) -> int | None:
+        """Of the newest version; None where it cannot be read."""
+        place = _place(table, options)
+        try:
+            return sum(f.size for f in active_files(place, place.opened(), (), ())) * _UNPACKED
+        except ConnectorError:
+            return None
+
+    def places(self, options: Mapping[str, str], *, role: str, streaming: bool) -> Mapping[str, str]:
+        return {"table-path": options["table-path"]}
+
+    def named_places(self, options: Mapping[str, str]) -> Iterator[tuple[str, str]]:
+        if "table-path" in options:
+            yield "table-path", options["table-path"]
+
+
+def _place(table: CatalogTable, options: Mapping[str, str], fence: Fence = OPEN) -> DeltaPlace:
+    settings = tuple((key, options[key]) for key in SETTINGS if key in options)
+    storage = Storage(options["table-path"], settings, fence=fence)
+    # A relative path may mean another one later.
+    fixed = replace(storage, location=storage.root) if storage.is_local else storage
+    return DeltaPlace(name=str(table.path), storage=fixed)
+
+
+def _fields(table: CatalogTable) -> tuple[Field, ...]:
+    return tuple(Field(c.name, c.type) for c in table.physical_columns)
+
+
+def _writer(request: SinkRequest, place: DeltaPlace, options: OptionValues) -> LakeWriter:
+    columns, partitions = _fields(request.table), _partitions(request.table)
+    fields = columns if len(columns) == len(request.fields) else request.fields
+    return LakeWriter(
+        table=place.name,
+        storage=place.storage,
+        fields=fields,
+        partitions=partitions,
+        schema=file_schema(tuple(f for f in fields if f not in partitions)),
+        prefix=f"part-{request.job_id[:8]}",
+        roll=options["sink.rolling-policy.file-size"].bytes,
+        compression=options["compression"].lower(),
+    )
+
+
+def _partitions(table: CatalogTable) -> tuple[Field, ...]:
+    return tuple(f for n in table.partitioned_by for f in _fields(table) if f.name == n)
+
+
+def _version(place: DeltaPlace, options: OptionValues, zone: str) -> int | None:
+    """The version that the table's options ask for; None for the newest."""
+    if options["versionAsOf"] is not None:
+        version: int = options["versionAsOf"]
+        return version
+    millis = options[AS_OF_MILLIS]
+    if options["timestampAsOf"] is not None:
+        millis = _millis(options["timestampAsOf"], zone)
+    return None if millis is None else place.as_of(millis)
+
+
+def _millis(text: str, zone: str) -> int:
+    try:
+        found = datetime.fromisoformat(text)
+    except ValueError:
+        raise ValidationError(
+            f"Could not parse value '{text}' for key 'timestampAsOf': it is not a time.",
+            hint="Write yyyy-MM-dd HH:mm:ss.",
+        ) from None
+    instant = found if found.tzinfo else found.replace(tzinfo=ZoneInfo(zone))
+    return int(instant.astimezone(UTC).timestamp() * 1000)
+
+
+CONNECTOR = DeltaConnector()

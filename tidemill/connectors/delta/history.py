@@ -1,0 +1,91 @@
+"""The versions of a Delta table, as a reader sees them.
+
+What later versions remove cannot be taken back from a stream of appended rows: that is an error, unless the
+table's options say otherwise.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+
+from tidemill.connectors.delta.log import Commit, has_version, read_commit
+from tidemill.connectors.delta.table import DeltaPlace, active_files, check_readable
+from tidemill.connectors.lakehouse.files import DataFile
+from tidemill.errors import ConnectorError
+from tidemill.types.logical import Field
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class DeltaHistory:
+    """``version``: the one to begin with, None for the newest; ``starting``: begins with what this version
+    has added instead. ``columns``: all that the table declares; ``partitions``: those of them that files
+    do not hold; ``bounded``: those whose bounds are wanted. ``changes``: what later versions remove is
+    wanted, too."""
+
+    place: DeltaPlace
+    columns: tuple[Field, ...]
+    partitions: tuple[Field, ...]
+    bounded: tuple[str, ...]
+    version: int | None = None
+    starting: int | None = None
+    ignores_deletes: bool = False
+    ignores_changes: bool = False
+    changes: bool = False
+    looked: list[int] = field(default_factory=list, compare=False)
+
+    @property
+    def begins_whole(self) -> bool:
+        return self.starting is None
+
+    def identity(self) -> str:
+        return str(self.place.opened().metadata().id)
+
+    def begin(self) -> int:
+        table = self.place.opened(self.version)
+        check_readable(self.place, table, self.columns)
+        newest = int(table.version())
+        if self.starting is None:
+            return newest
+        if self.starting > newest + 1:
+            raise ConnectorError(
+                f"Delta table '{self.place.name}' has versions up to {newest}, but 'startingVersion' is"
+                f" {self.starting}."
+            )
+        return self.starting
+
+    def files(self, version: int, *, whole: bool) -> Sequence[DataFile]:
+        if whole:
+            names = [f.name for f in self.partitions]
+            return active_files(self.place, self.place.opened(version), names, self.bounded)
+        if version == self.starting and not has_version(self.place, version):
+            return ()  # it is to come
+        commit = self._commit(version)
+        if not self.changes:
+            return [file.data_file(self.partitions) for file in commit.added]
+        logged = commit.changes or (*commit.removed, *commit.added)
+        return [file.data_file(self.partitions) for file in logged]
+
+    def following(self, version: int) -> int | None:
+        """ConnectorError where the table goes on, but its log has not kept the next version."""
+        if has_version(self.place, version + 1):
+            return version + 1
+        if not self.looked:
+            self.looked.append(int(self.place.opened().version()))
+            if self.looked[0] > version:
+                self._commit(version + 1)
+        return None
+
+    def _commit(self, version: int) -> Commit:
+        found = read_commit(self.place, version)
+        lets = self.changes or self.ignores_changes or (self.ignores_deletes and not found.added)
+        if found.removed and not lets:
+            raise ConnectorError(
+                f"Version {version} of Delta table '{self.place.name}' removes rows that were read, which a"
+                " stream of appended rows cannot say.",
+                hint="'readChangeFeed' reads the changes. 'ignoreDeletes' goes on where a version only"
+                " removes rows, 'ignoreChanges' reads files that were rewritten once more.",
+            )
+        if found.redefined:
+            check_readable(self.place, self.place.opened(version), self.columns)
+        return found

@@ -1,0 +1,96 @@
+"""A Delta table that is written: an epoch is a version with an application transaction of Delta's."""
+
+from __future__ import annotations
+
+import json
+import time
+from collections.abc import Collection
+from dataclasses import dataclass
+from typing import Any
+
+from deltalake import DeltaTable
+from deltalake.exceptions import CommitFailedError, DeltaError, DeltaProtocolError, SchemaMismatchError
+from deltalake.transaction import AddAction, CommitProperties, RemoveAction, Transaction
+
+from tidemill.connectors.delta.table import DeltaPlace, active_files, check_writable
+from tidemill.connectors.lakehouse.api import Change, ConflictError, UnclearError
+from tidemill.connectors.lakehouse.files import DataFile
+from tidemill.errors import ConnectorError
+from tidemill.types.logical import Field
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class DeltaTarget:
+    """``fields``: all columns that the sink writes; ``partitions``: names of those that files do not hold."""
+
+    place: DeltaPlace
+    fields: tuple[Field, ...]
+    partitions: tuple[str, ...]
+
+    def newest(self) -> DeltaVersion:
+        return DeltaVersion(target=self, table=self.place.opened())
+
+    def failure(self, error: Exception) -> ConnectorError:
+        return self.place.failure(error)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class DeltaVersion:
+    target: DeltaTarget
+    table: DeltaTable
+
+    def recorded(self, sink: str) -> int:
+        return int(self.table.transaction_version(sink) or 0)
+
+    def check(self, *, removes: bool) -> None:
+        given = self.target
+        check_writable(given.place, self.table, given.fields, given.partitions, removes=removes)
+
+    def files(self, columns: Collection[str]) -> list[DataFile]:
+        return active_files(self.target.place, self.table, self.target.partitions, columns)
+
+    def commit(self, sink: str, epoch: int, change: Change) -> None:
+        """An application transaction alone is no guard: Delta takes a repeated one, and retries beside other
+        writers. So only the next version will do."""
+        try:
+            self.table.create_write_transaction(
+                [*map(_add, change.added), *map(_remove, change.removed)],
+                "append",
+                self.table.schema(),
+                self.table.metadata().partition_columns,
+                commit_properties=CommitProperties(
+                    app_transactions=[Transaction(sink, epoch)], max_commit_retries=0
+                ),
+            )
+        except CommitFailedError as e:
+            raise ConflictError(str(e)) from None
+        except (DeltaProtocolError, SchemaMismatchError) as e:
+            raise self.target.failure(e) from None
+        except (DeltaError, OSError) as e:
+            raise UnclearError(str(e)) from None
+
+
+def _add(file: dict[str, Any]) -> AddAction:
+    columns = file["columns"]
+    stats = {
+        "numRecords": file["rows"],
+        "minValues": {name: low for name, (low, _, _) in columns.items() if low is not None},
+        "maxValues": {name: high for name, (_, high, _) in columns.items() if high is not None},
+        "nullCount": {name: nulls for name, (_, _, nulls) in columns.items() if nulls is not None},
+    }
+    return AddAction(
+        path=file["path"],
+        size=file["size"],
+        partition_values=file["partition"],
+        modification_time=_now(),
+        data_change=True,
+        stats=json.dumps(stats),
+    )
+
+
+def _remove(file: DataFile) -> RemoveAction:
+    return RemoveAction(file.path, True, _now(), file.size)
+
+
+def _now() -> int:
+    return time.time_ns() // 1_000_000

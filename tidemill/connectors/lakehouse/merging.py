@@ -1,0 +1,184 @@
+"""Merges an epoch's changes of one bucket into the bucket's files.
+
+1. The keys of each file are read. A file that has none of the changed keys stays as it is.
+2. What is left of the other files, and the rows that came, become one new file.
+3. If the bucket would have many files, its small files go into the new file, too.
+
+So new keys cost a small file, and a change costs the files that hold its key. Files of other writers, which
+may hold rows of every bucket, are read by all buckets of their partition and go away.
+
+Cost: the bucket's files that change are in memory while they are merged.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+import pyarrow as pa
+import pyarrow.compute as pc
+from pyarrow import parquet
+
+from tidemill.changelog.hashing import hash_columns
+from tidemill.connectors.lakehouse.buckets import bucket_prefix, buckets_of
+from tidemill.connectors.lakehouse.changes import DELETED, Partition, Staged, net_changes
+from tidemill.connectors.lakehouse.column_ids import stored_names
+from tidemill.connectors.lakehouse.files import DataFile
+from tidemill.connectors.lakehouse.writing import LakeWriter, WritingTask
+from tidemill.errors import ConnectorError
+
+_FILES = 8
+_SMALL = 16 << 20
+_CANDIDATE = "$row"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Unit:
+    """A bucket of a partition: its ``files``, the ``foreign`` ones that it takes its rows from, and where its
+    changes are."""
+
+    partition: Partition
+    bucket: int
+    files: tuple[DataFile, ...] = ()
+    foreign: tuple[DataFile, ...] = ()
+    staged: tuple[Staged, ...] = ()
+
+    @property
+    def size(self) -> int:
+        return sum(file.size for file in (*self.files, *self.foreign))
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class BucketMerger:
+    """``keys``, ``buckets``, ``directory`` as of ChangeStager; ``ordered``: the changes of a later task are
+    later."""
+
+    writer: LakeWriter
+    keys: tuple[str, ...]
+    buckets: int
+    directory: str
+    ordered: bool
+
+    def merge(self, unit: Unit) -> dict[str, Any]:
+        """{"added": [...] as tokens have files, "removed": [paths]}; foreign files are not named.
+        ConnectorError where a file cannot be read or written."""
+        try:
+            return self._merged(unit)
+        except (OSError, pa.ArrowException) as e:
+            shown = self.writer.storage.shown("")
+            raise ConnectorError(
+                f"Cannot merge rows into table '{self.writer.table}' at {shown}: {e}"
+            ) from None
+
+    def _merged(self, unit: Unit) -> dict[str, Any]:
+        changes = self._changes(unit)
+        parts: list[pa.Table] = []
+        removed: list[DataFile] = []
+        for file in unit.files:
+            rest = self._rest(file, changes)
+            if rest is not None:
+                parts.append(rest)
+                removed.append(file)
+        stays = [file for file in unit.files if file not in removed]
+        if len(stays) >= _FILES:
+            small = [file for file in stays if file.size < _SMALL]
+            parts += map(self._read, small)
+            removed += small
+        parts += (self._own(file, unit.bucket, changes) for file in unit.foreign)
+        upserts = changes.filter(pc.invert(changes.column(DELETED))).drop_columns([DELETED])
+        added = self._written(unit, pa.concat_tables([*parts, upserts]))
+        return {"added": added, "removed": [file.path for file in removed]}
+
+    def _changes(self, unit: Unit) -> pa.Table:
+        if not unit.staged:
+            return self.writer.schema.append(pa.field(DELETED, pa.bool_())).empty_table()
+        storage = self.writer.storage
+        return net_changes(storage, self.directory, unit.staged, self.keys, ordered=self.ordered)
+
+    def _rest(self, file: DataFile, changes: pa.Table) -> pa.Table | None:
+        """The rows of the file that have not changed; None where none has."""
+        changes = self._within(file, changes)
+        if not changes.num_rows:
+            return None
+        with self.writer.storage.open(file.path) as stream:
+            opened = parquet.ParquetFile(stream)
+            keys = self._columns(opened, self.keys)
+            changed = self._are_among(keys, changes)
+            if not changed.any():
+                return None
+            others = [name for name in self.writer.schema.names if name not in self.keys]
+            rest = self._columns(opened, others)
+        columns = {**_by_name(keys), **_by_name(rest)}
+        schema = self.writer.schema
+        table = pa.Table.from_arrays([columns[name] for name in schema.names], schema=schema)
+        return table.filter(pa.array(~changed))
+
+    def _within(self, file: DataFile, changes: pa.Table) -> pa.Table:
+        """The changes whose keys the file's bounds do not rule out."""
+        for name in self.keys:
+            known = file.bounds.get(name)
+            if known is None or known.low is None or known.high is None:
+                continue
+            kind = changes.schema.field(name).type
+            low, high = pa.scalar(known.low, kind), pa.scalar(known.high, kind)
+            column = changes.column(name)
+            changes = changes.filter(pc.and_(pc.less_equal(low, column), pc.less_equal(column, high)))
+        return changes
+
+    def _own(self, file: DataFile, bucket: int, changes: pa.Table) -> pa.Table:
+        """The bucket's unchanged rows of a foreign file."""
+        table = self._read(file)
+        own = table.filter(pa.array(buckets_of(table, self.keys, self.buckets) == bucket))
+        return own.filter(pa.array(~self._are_among(own.select(list(self.keys)), changes)))
+
+    def _read(self, file: DataFile) -> pa.Table:
+        with self.writer.storage.open(file.path) as stream:
+            return self._columns(parquet.ParquetFile(stream), self.writer.schema.names)
+
+    def _columns(self, file: parquet.ParquetFile, names: Sequence[str]) -> pa.Table:
+        """As the table has them now: columns that came later are NULL in older files."""
+        schema = pa.schema([self.writer.schema.field(name) for name in names])
+        stored = stored_names(schema, file.schema_arrow)
+        found = file.read(columns=list(stored.values()), use_threads=False)
+        columns = [
+            found.column(stored[field.name]).cast(field.type)
+            if field.name in stored
+            else pa.nulls(file.metadata.num_rows, field.type)
+            for field in schema
+        ]
+        return pa.Table.from_arrays(columns, schema=schema)
+
+    def _are_among(self, keys: pa.Table, changes: pa.Table) -> npt.NDArray[np.bool_]:
+        """Which of the keys have changed: by hash at first, then exactly."""
+        found = np.zeros(keys.num_rows, np.bool_)
+        wanted = changes.select(list(self.keys))
+        hashes = hash_columns(keys.columns, keys.num_rows)
+        known = np.sort(hash_columns(wanted.columns, wanted.num_rows))
+        if not len(known):
+            return found
+        nearest = np.minimum(np.searchsorted(known, hashes), len(known) - 1)
+        candidates = np.flatnonzero(known[nearest] == hashes)
+        if len(candidates):
+            rows = keys.take(pa.array(candidates)).append_column(_CANDIDATE, pa.array(candidates))
+            same = rows.join(wanted, list(self.keys), join_type="left semi", use_threads=False)
+            found[np.asarray(same.column(_CANDIDATE))] = True
+        return found
+
+    def _written(self, unit: Unit, table: pa.Table) -> list[dict[str, Any]]:
+        if not table.num_rows:
+            return []
+        writer = replace(self.writer, prefix=bucket_prefix(unit.bucket, self.buckets))
+        task = WritingTask(writer=writer, number=0)
+        try:
+            task.append(dict(unit.partition), table)
+            return task.finish()
+        except BaseException:
+            task.abandon()
+            raise
+
+
+def _by_name(table: pa.Table) -> dict[str, pa.ChunkedArray]:
+    return dict(zip(table.column_names, table.columns, strict=True))

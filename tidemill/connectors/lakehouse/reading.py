@@ -1,0 +1,137 @@
+"""Reads pieces of a table's Parquet files in Spark Python workers: the wanted columns of the wanted rows.
+
+Cost: one row group at a time is in memory. A row group that two tasks share is decoded by both.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import dataclass
+from itertools import accumulate
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from tidemill.changelog.rowkind import KIND_COLUMN, SEQUENCE_COLUMN
+from tidemill.connectors.api import BatchMap
+from tidemill.connectors.formats.api import Block, Decoder, RecordError
+from tidemill.connectors.formats.columnar.parquet import FORMAT, ParquetDecoder
+from tidemill.connectors.lakehouse.files import DataFile, Piece
+from tidemill.connectors.task_frames import assigned
+from tidemill.connectors.worker_errors import WorkerError
+from tidemill.errors import ConnectorError
+from tidemill.files.storage import Storage
+from tidemill.types.logical import STRING, Field
+from tidemill.types.physical import arrow_type, spark_schema
+
+CHANGE_TYPE = Field("_change_type", STRING)
+_CHANGE_TYPES = ("insert", "update_preimage", "update_postimage", "delete")
+"""In the order of RowKind."""
+_BATCH_ROWS = 1_000_000
+_UNREADABLE = (OSError, pa.ArrowException, UnicodeDecodeError)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class LakeReader:
+    """``fields``: what to give, in order; those that are a file's partition come from there. ``limit``: how
+    many rows of a task are enough. ``changes``: give ``$kind``, too, which files of changes have as text in
+    the column ``CHANGE_TYPE``."""
+
+    table: str
+    storage: Storage
+    fields: tuple[Field, ...]
+    sequence: bool
+    limit: int | None = None
+    changes: bool = False
+
+    @property
+    def schema(self) -> str:
+        kind = f", `{KIND_COLUMN}` TINYINT" if self.changes else ""
+        sequence = f", `{SEQUENCE_COLUMN}` BIGINT" if self.sequence else ""
+        return spark_schema(self.fields) + kind + sequence
+
+    def read(self, pieces: Sequence[Piece]) -> Iterator[pa.RecordBatch]:
+        """WorkerError where a file is gone or does not fit the table."""
+        left = self.limit
+        for table in (found for piece in pieces for found in self._tables(piece)):
+            wanted = table if left is None else table.slice(0, left)
+            yield from wanted.to_batches(max_chunksize=_BATCH_ROWS)
+            left = None if left is None else left - wanted.num_rows
+            if left == 0:
+                return
+
+    def _tables(self, piece: Piece) -> Iterator[pa.Table]:
+        try:
+            with self.storage.open(piece.file.path) as file:
+                yield from self._groups(file, piece)
+        except FileNotFoundError:
+            raise WorkerError(self._gone(piece.file)) from None
+        except RecordError as e:
+            raise WorkerError(ConnectorError(f"{e.reason} ({self._shown(piece.file)})")) from None
+        except _UNREADABLE as e:
+            raise WorkerError(ConnectorError(f"Cannot read file {self._shown(piece.file)}: {e}")) from None
+
+    def _groups(self, file: pa.NativeFile, piece: Piece) -> Iterator[pa.Table]:
+        decoder = self.decoder(file, piece.file)
+        ends = list(accumulate(FORMAT.group_rows(file)))
+        for low, high in zip([0, *ends], ends, strict=False):
+            start, end = max(low, piece.start), min(high, piece.end)
+            if start < end:
+                block = Block(data=pa.py_buffer(b""), source=file, start=start, end=end)
+                yield self._complete(decoder.decode(block), piece, start)
+
+    def decoder(self, file: pa.NativeFile, data: DataFile) -> Decoder:
+        """Of the fields that the file holds; columns are found by name."""
+        stored = tuple(f for f in self.fields if f.name not in data.partition)
+        if data.kind is None:
+            stored = (*stored, CHANGE_TYPE)
+        return ParquetDecoder(wanted=stored, declared=tuple(f.name for f in stored))
+
+    def _complete(self, table: pa.Table, piece: Piece, start: int) -> pa.Table:
+        rows, constants = table.num_rows, piece.file.partition
+        columns = [
+            pa.repeat(pa.scalar(constants[f.name], arrow_type(f.type)), rows)
+            if f.name in constants
+            else table.column(f.name)
+            for f in self.fields
+        ]
+        names = [f.name for f in self.fields]
+        if self.changes:
+            columns.append(_kinds(table, piece.file))
+            names.append(KIND_COLUMN)
+        if self.sequence:
+            first = piece.first + start - piece.start
+            columns.append(pa.array(first + np.arange(rows, dtype=np.int64)))
+            names.append(SEQUENCE_COLUMN)
+        return pa.Table.from_arrays(columns, names=names)
+
+    def _shown(self, file: DataFile) -> str:
+        return self.storage.shown(file.path)
+
+    def _gone(self, file: DataFile) -> ConnectorError:
+        return ConnectorError(
+            f"File {self._shown(file)} of table '{self.table}' is gone.",
+            hint="A clean-up of old files (VACUUM, expired snapshots) has removed it. Read a newer version.",
+        )
+
+
+def _kinds(table: pa.Table, file: DataFile) -> pa.Array:
+    if file.kind is not None:
+        return pa.repeat(pa.scalar(int(file.kind), pa.int8()), table.num_rows)
+    types = table.column(CHANGE_TYPE.name).combine_chunks()
+    found = pc.index_in(types, value_set=pa.array(_CHANGE_TYPES))
+    if found.null_count:
+        raise RecordError(f"There is a change of another kind than {', '.join(_CHANGE_TYPES)}", line=-1)
+    return found.cast(pa.int8())
+
+
+def task_reader(reader: LakeReader, through: BatchMap | None) -> BatchMap:
+    """Over a ``task_frame`` of lists of pieces."""
+
+    def run(batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+        for pieces in assigned(batches):
+            read = reader.read(pieces)
+            yield from read if through is None else through(read)
+
+    return run

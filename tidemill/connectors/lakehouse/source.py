@@ -1,0 +1,199 @@
+"""Reads a table of versions: one version, or one version and then what later ones append.
+
+The unit of reading is a version: at first all files of one, then the files that each later one has added. An
+offset is a place among the rows of a version's files, whose order is fixed, so that the same range always
+has the same rows.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field, replace
+from typing import TYPE_CHECKING
+
+from pyspark.sql import DataFrame
+
+from tidemill.connectors.api import BatchMap, Offset, ReadLimit
+from tidemill.connectors.arrow_maps import map_batches
+from tidemill.connectors.filters import ColumnFilter
+from tidemill.connectors.lakehouse.api import History
+from tidemill.connectors.lakehouse.bounds import may_be_in
+from tidemill.connectors.lakehouse.files import DataFile, Piece, enough, tasks, whole
+from tidemill.connectors.lakehouse.reading import LakeReader, task_reader
+from tidemill.connectors.task_frames import task_frame
+from tidemill.errors import ConnectorError
+
+if TYPE_CHECKING:
+    from pyspark.sql import SparkSession
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Position:
+    """After ``row`` rows of file number ``file`` of a version: of all its files if ``whole``, else of those
+    that it has added. ``begin``: the version that reading began with; ``count``: of the rows before;
+    ``table``: which table it is, whatever its name."""
+
+    table: str
+    begin: int
+    version: int
+    whole: bool
+    file: int = 0
+    row: int = 0
+    count: int = 0
+
+    def to_json(self) -> Offset:
+        return {name: getattr(self, name) for name in self.__slots__}
+
+    def moved(self, file: DataFile, rows: int) -> Position:
+        """After so many more rows of ``file``, which it is in."""
+        row, count = self.row + rows, self.count + rows
+        if row >= file.rows:
+            return replace(self, file=self.file + 1, row=0, count=count)
+        return replace(self, row=row, count=count)
+
+    def entering(self, version: int) -> Position:
+        """Before the rows that a later version has added."""
+        return replace(self, version=version, whole=False, file=0, row=0)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class LakeSource:
+    """``follows``: goes on with later versions. ``listed``: the files of the version that was asked for last:
+    an epoch of a large one does not list it again. ``resumed``: whether the table was looked at since."""
+
+    history: History
+    reader: LakeReader
+    filters: tuple[ColumnFilter, ...]
+    parallelism: int
+    follows: bool = False
+    listed: dict[tuple[int, bool], list[DataFile]] = field(default_factory=dict, compare=False)
+    resumed: list[str] = field(default_factory=list, compare=False)
+
+    @property
+    def is_bounded(self) -> bool:
+        return not self.follows
+
+    def next_offset(self, start: Offset | None, limit: ReadLimit) -> Offset:
+        """As of ``History``."""
+        position = self._beginning() if start is None else self._resumed(Position(**start))
+        rows, size = limit.rows, limit.bytes
+        while (rows is None or rows > 0) and (size is None or size > 0):
+            files = self._files(position)
+            if position.file < len(files):
+                file = files[position.file]
+                taken = _share(file, position.row, rows, size)
+                rows = None if rows is None else rows - taken
+                size = None if size is None else size - _bytes(file, taken)
+                position = position.moved(file, taken)
+                continue
+            following = self.history.following(position.version) if self.follows else None
+            if following is None:
+                break
+            position = position.entering(following)
+        return position.to_json()
+
+    def is_empty(self, start: Offset | None, end: Offset) -> bool:
+        return not _rows(start, end)
+
+    def is_finished(self, offset: Offset | None) -> bool:
+        if offset is None or self.follows:
+            return False
+        position = Position(**offset)
+        return position.file >= len(self._files(position))
+
+    def read(self, spark: SparkSession, start: Offset | None, end: Offset) -> DataFrame:
+        return self.read_through(spark, start, end, None, self.reader.schema)
+
+    def read_through(
+        self, spark: SparkSession, start: Offset | None, end: Offset, through: BatchMap | None, schema: str
+    ) -> DataFrame:
+        """``read`` with ``through`` applied to each task's batches in the worker that decodes them."""
+        return self._frame(spark, self.pieces(start, end), through, schema)
+
+    def read_all(self, spark: SparkSession) -> DataFrame:
+        files = filter(self._admits, self.history.files(self.history.begin(), whole=True))
+        wanted = None if self.filters else self.reader.limit
+        return self._frame(spark, list(enough(whole(files), wanted)), None, self.reader.schema)
+
+    def extent(self, start: Offset | None, end: Offset) -> str:
+        rows = _rows(start, end)
+        return f"{rows:,} rows" if rows else ""
+
+    def pieces(self, start: Offset | None, end: Offset) -> list[Piece]:
+        """The rows of the range that may be wanted."""
+        last = Position(**end)
+        at = self._at(last.begin, last.table) if start is None else Position(**start)
+        found: list[Piece] = []
+        while at.count < last.count:
+            files = self._files(at)
+            if at.file == len(files):
+                at = at.entering(self._next(at))
+                continue
+            file = files[at.file]
+            taken = min(file.rows - at.row, last.count - at.count)
+            found.append(Piece(file=file, start=at.row, end=at.row + taken, first=at.count))
+            at = at.moved(file, taken)
+        return [piece for piece in found if self._admits(piece.file)]
+
+    def _beginning(self) -> Position:
+        return self._at(self.history.begin(), self.history.identity())
+
+    def _at(self, version: int, table: str) -> Position:
+        return Position(table=table, begin=version, version=version, whole=self.history.begins_whole)
+
+    def _resumed(self, position: Position) -> Position:
+        """ConnectorError where another table has taken the place of the one that was read."""
+        if not self.resumed:
+            self.resumed.append(self.history.identity())
+            if self.resumed[0] != position.table:
+                raise ConnectorError(
+                    f"Table '{self.reader.table}' was dropped and created again: its versions start again.",
+                    hint="Start the job with a checkpoint directory of its own to read the new table.",
+                )
+        return position
+
+    def _next(self, position: Position) -> int:
+        """The version that a range goes on with."""
+        following = self.history.following(position.version)
+        if following is None:
+            raise ConnectorError(
+                f"Table '{self.reader.table}' does not have the version any more that follows"
+                f" {position.version}, which is to be read again."
+            )
+        return following
+
+    def _files(self, position: Position) -> list[DataFile]:
+        key = position.version, position.whole
+        if key not in self.listed:
+            found = list(self.history.files(position.version, whole=position.whole))
+            if not found:
+                return found  # it may be to come
+            self.listed.clear()
+            self.listed[key] = found
+        return self.listed[key]
+
+    def _admits(self, file: DataFile) -> bool:
+        return all(may_be_in(f, file.bounds, file.rows) for f in self.filters)
+
+    def _frame(
+        self, spark: SparkSession, pieces: list[Piece], through: BatchMap | None, schema: str
+    ) -> DataFrame:
+        made = tasks(pieces, self.parallelism)
+        return map_batches(task_frame(spark, made), task_reader(self.reader, through), schema)
+
+
+def _rows(start: Offset | None, end: Offset) -> int:
+    return Position(**end).count - (0 if start is None else Position(**start).count)
+
+
+def _share(file: DataFile, row: int, rows: int | None, size: int | None) -> int:
+    """How many of the file's rows from ``row`` on an epoch takes."""
+    left = file.rows - row
+    if rows is not None:
+        left = min(left, rows)
+    if size is not None:
+        left = min(left, max(size * file.rows // max(file.size, 1), 1))
+    return left
+
+
+def _bytes(file: DataFile, rows: int) -> int:
+    return rows * file.size // max(file.rows, 1) + 1

@@ -1,0 +1,74 @@
+"""Statements that change the rows of a table where it lies: DELETE, UPDATE, TRUNCATE TABLE; in batch mode."""
+
+from __future__ import annotations
+
+from tidemill.catalog.table import CatalogTable
+from tidemill.connectors.api import TruncatingConnector
+from tidemill.connectors.registry import validate
+from tidemill.errors import NotSupportedError, Position, ValidationError
+from tidemill.plan.binder.binder import Binder
+from tidemill.session import execution, planning
+from tidemill.session.context import SessionContext
+from tidemill.session.result import TableResult, ok
+from tidemill.sql import statements as s
+
+
+def truncate(statement: s.TruncateTable, context: SessionContext) -> TableResult:
+    if not execution.is_batch(context):
+        raise ValidationError(
+            "TRUNCATE TABLE statement is not supported in streaming mode.", position=statement.position
+        )
+    table = _table(statement.path, statement.position, context)
+    found = validate(table, table.options, role="sink")
+    if not isinstance(found, TruncatingConnector):
+        raise NotSupportedError(
+            f"TRUNCATE TABLE of a table of connector '{found.identifier}'", position=statement.position
+        )
+    found.truncate(table, table.options)
+    return ok()
+
+
+def delete(statement: s.Delete, context: SessionContext) -> TableResult:
+    table = _by_key(statement, "DELETE", context)
+    return execution.run_inserts(context, [Binder(context).bind_delete(statement, table)])
+
+
+def update(statement: s.Update, context: SessionContext) -> TableResult:
+    table = _by_key(statement, "UPDATE", context)
+    return execution.run_inserts(context, [Binder(context).bind_update(statement, table)])
+
+
+def _by_key(statement: s.Delete | s.Update, word: str, context: SessionContext) -> CatalogTable:
+    """NotSupportedError for a table whose rows cannot be found again by their key."""
+    if not execution.is_batch(context):
+        raise ValidationError(
+            f"{word} statement is not supported for streaming mode now.", position=statement.position
+        )
+    table = _table(statement.target, statement.target_position, context)
+    found = validate(table, table.options, role="sink")
+    if not found.changes_rows:
+        raise NotSupportedError(
+            f"{word} of a table of connector '{found.identifier}'", position=statement.position
+        )
+    if not table.primary_key:
+        raise NotSupportedError(
+            f"{word} of a table without a primary key",
+            position=statement.position,
+            hint="INSERT OVERWRITE writes a table anew.",
+        )
+    return table
+
+
+def _table(path: tuple[str, ...], position: Position, context: SessionContext) -> CatalogTable:
+    """The table whose rows change."""
+    full = context.catalogs.qualify(path)
+    found = context.catalogs.find(full)
+    if not isinstance(found, CatalogTable):
+        what = "doesn't exist" if found is None else "is a view"
+        raise ValidationError(
+            f"Table `{full.catalog}`.`{full.database}`.`{full.name}` {what}.",
+            position=position,
+            hint=planning.did_you_mean(context.catalogs.nearest(path)) if found is None else "",
+        )
+    context.permissions.check_table(found, found.options, position)
+    return found
