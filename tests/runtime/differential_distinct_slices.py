@@ -1,4 +1,4 @@
-"""Batch COUNT(DISTINCT) by windows that overlap: the slices' way and a naive one over every window of every row."""
+"""Batch COUNT(DISTINCT) by windows that overlap: the way over slices against each window of each row."""
 
 from __future__ import annotations
 
@@ -36,10 +36,11 @@ def cumulate(second: int) -> list[tuple[int, int]]:
     return [(start, start + end) for end in (3, 6, 9) if start + end > second]
 
 
+TIME = "TABLE t, DESCRIPTOR(ts), INTERVAL"
 WINDOWS: dict[str, Bounds] = {
-    "TUMBLE(TABLE t, DESCRIPTOR(ts), INTERVAL '10' SECOND)": tumble,
-    "HOP(TABLE t, DESCRIPTOR(ts), INTERVAL '4' SECOND, INTERVAL '10' SECOND)": hop,
-    "CUMULATE(TABLE t, DESCRIPTOR(ts), INTERVAL '3' SECOND, INTERVAL '9' SECOND, INTERVAL '1' SECOND)": cumulate,
+    f"HOP({TIME} '4' SECOND, INTERVAL '10' SECOND)": hop,
+    f"TUMBLE({TIME} '10' SECOND)": tumble,
+    f"CUMULATE({TIME} '3' SECOND, INTERVAL '9' SECOND, INTERVAL '1' SECOND)": cumulate,
 }
 SETS = {"CUBE(a, b)": ((1, 1), (1, 0), (0, 1), (0, 0)), "a, b": ((1, 1),)}
 
@@ -75,10 +76,9 @@ def session(
 
 
 def _literal(row: Row) -> str:
-    *values, second = ("NULL" if x is None else x for x in row)
-    kinds = ("INT", "INT", "DOUBLE", "INT")
-    texts = [f"CAST('{x}' AS {kind})" if x != "NULL" else f"CAST(NULL AS {kind})" for x, kind in zip(values, kinds)]
-    assert isinstance(second, int)
+    *values, second = row
+    pairs = zip(values, ("INT", "INT", "DOUBLE", "INT"), strict=True)
+    texts = [f"CAST({'NULL' if x is None else repr(str(x))} AS {kind})" for x, kind in pairs]
     return f"({', '.join(texts)}, TIMESTAMP '{BEGIN + timedelta(seconds=second)}')"
 
 

@@ -1,8 +1,8 @@
-"""Which aggregations by windows that overlap go by slices: each row counts in its slice, a window adds up its own.
+"""Which aggregations by windows that overlap go by slices: a row counts in its slice, windows add slices up.
 
-It pays for COUNT(DISTINCT), which otherwise has an entry for each window, grouping set and value. All calls
-must be the sum of what slices give. So windows must be more than copied: nothing between their function and
-the aggregation computes with a window's start, end or time.
+It pays for COUNT(DISTINCT), which otherwise has an entry for each window, grouping set and value. The other
+calls must be such that the results of slices give the result of a window. Whatever stands between the window
+function and the aggregation may hand on a window's start, end and time, but must not compute with them.
 """
 
 from __future__ import annotations

@@ -194,7 +194,7 @@ class BatchFrames:
     @make.register
     def _(self, node: b.Aggregate, sequenced: bool = False) -> Relation | DataFrame:
         form = by_slices(node)
-        if form is not None and self.sharing.is_stable(node.source):
+        if form is not None:
             made = aggregated_by_slices(form, self._in_slices(form), self.zone)
             return _with_sequence(made.frame()) if sequenced else made
         parts = self.grouped(node) if self.quick else None
@@ -210,12 +210,15 @@ class BatchFrames:
         return _with_sequence(_frame(found)) if sequenced else found
 
     def _in_slices(self, form: Slices) -> Relation:
-        """What ``form`` is over, its rows in windows that are slices."""
+        """What ``form`` is over, its rows in windows that are slices; it is read more than once."""
         fields = form.function.fields
         rows: Relation | DataFrame = windowed(form.as_windows, self.frame(form.function.source), fields, [])
         for node in form.calcs:
             rows = self._calculated(node, self._relation(rows, node.source.fields), False)
-        return self._relation(rows, (form.calcs[-1] if form.calcs else form.function).fields)
+        fields = (form.calcs[-1] if form.calcs else form.function).fields
+        if not self.sharing.is_stable(form.node.source):
+            rows = kept(_frame(rows))
+        return self._relation(rows, fields)
 
     def _relation(self, made: Relation | DataFrame, fields: tuple[Field, ...]) -> Relation:
         return made if isinstance(made, Relation) else self.views.of(made, _names(fields, False))

@@ -85,9 +85,7 @@ class _Rows:
         last = f"max(IF({slice_} < {mid}, {slice_}, NULL))"
         first = f"min(IF({slice_} >= {mid}, {slice_}, NULL))"
         rows = _grouped(rows, (*self._keys, _MID, *values), [last, first], (_LAST, _FIRST))
-        rows = _grouped(
-            rows, (*self._keys, _MID, _LAST, _FIRST), [f"count({quote(values[0])})"], (_COUNT,)
-        )
+        rows = _grouped(rows, (*self._keys, _MID, _LAST, _FIRST), [f"count({quote(values[0])})"], (_COUNT,))
         return self._results(rows, self._around(mid), [_COUNT if c.distinct else "" for c in self._calls])
 
     def _sent(self, rows: Relation, values: tuple[str, ...]) -> Relation:
