@@ -9,8 +9,8 @@ from tidemill.session.dispatch import execute
 from tidemill.sql.parser import parse_statement
 
 TABLE = (
-    "CREATE TABLE t (a INT, b INT, u INT, v INT, f DOUBLE, ts TIMESTAMP(3)) "
-    "WITH ('connector' = 'filesystem', 'path' = '/nowhere', 'format' = 'csv')"
+    "CREATE TABLE t (a INT, b INT, u INT, v INT, f DOUBLE, m MAP<INT, INT>, ts TIMESTAMP(3)) "
+    "WITH ('connector' = 'filesystem', 'path' = '/nowhere', 'format' = 'json')"
 )
 HOP = "TABLE(HOP(TABLE t, DESCRIPTOR(ts), INTERVAL '4' SECOND, INTERVAL '10' SECOND))"
 CUMULATE = "TABLE(CUMULATE(TABLE t, DESCRIPTOR(ts), INTERVAL '3' SECOND, INTERVAL '9' SECOND))"
@@ -42,6 +42,7 @@ NOT_CALLS = [
     "COUNT(DISTINCT u), AVG(v)",
     "COUNT(DISTINCT u), MAX(window_end)",
     "COUNT(DISTINCT window_start)",
+    "COUNT(DISTINCT m)",
 ]
 
 

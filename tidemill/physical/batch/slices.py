@@ -20,7 +20,7 @@ from tidemill.plan import nodes as n
 from tidemill.plan.expressions import AggregateCall, Expr, InputRef
 from tidemill.types import logical as t
 from tidemill.types.logical import Field
-from tidemill.types.values import has_floats
+from tidemill.types.values import has_floats, has_maps
 
 _ROLES = ("start", "end", "time")
 
@@ -96,14 +96,15 @@ def by_slices(node: b.Aggregate) -> Slices | None:
 
 
 def _is_sum_of_slices(node: b.Aggregate) -> bool:
-    """One set of values is counted, and all else that is asked of windows slices can tell. Of keys that are
-    floats it would take marks."""
+    """One set of values is counted, and slices can tell all else that is asked of windows. Keys with floats
+    would need marks, and Spark does not send rows by maps."""
     counted = {(c.function, c.args, c.filter) for c in node.calls if c.distinct}
-    fields = node.source.fields
+    keys, values = ([node.source.fields[i].type for i in x] for x in (node.keys, _read(node.calls)))
     return (
         [function for function, *_ in counted] == ["COUNT"]
         and all(c.distinct or _adds_up(c) for c in node.calls)
-        and not any(has_floats(fields[k].type) for k in node.keys)
+        and not any(map(has_floats, keys))
+        and not any(map(has_maps, [*keys, *values]))
     )
 
 

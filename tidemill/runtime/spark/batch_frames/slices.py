@@ -103,21 +103,21 @@ class _Rows:
 
     def added_up(self, rows: Relation) -> Relation:
         """What the other calls give of slices, as ``counted``."""
-        calls = {name: c for name, c in zip(self._results_names, self._calls, strict=True) if not c.distinct}
+        calls = {name: c for name, c in zip(self._columns, self._calls, strict=True) if not c.distinct}
         texts = [call_text(c, self._fields, self.zone) for c in calls.values()]
         rows = self._in_sets(_grouped(rows, self._in_slices, texts, tuple(calls)), [], ())
-        results = [name if name in calls else "" for name in self._results_names]
+        results = [name if name in calls else "" for name in self._columns]
         return self._results(rows, self._windows(quote(_SLICE)), results)
 
     def by_window(self, rows: Relation) -> Relation:
         """The results of windows from those of their parts."""
         node, bounds = self.form.node, tuple(_BOUNDS.values())
         windows = shown_windows(window_of(self.form.window), quote(_WINDOWS), bounds)
-        kept = (*self._keys, *self._results_names)
+        kept = (*self._keys, *self._columns)
         rows = rows.select([*map(quote, kept), windows], (*kept, *bounds))
         keys = iter(self._keys)
         columns = [quote(_BOUNDS[role] if role else next(keys)) for role in self.form.roles]
-        fields = tuple(Field(x, c.type) for x, c in zip(self._results_names, self._calls, strict=True))
+        fields = tuple(Field(x, c.type) for x, c in zip(self._columns, self._calls, strict=True))
         texts = [call_text(_of_parts(c, i), fields, self.zone) for i, c in enumerate(self._calls)]
         names = tuple(f.name for f in node.fields)
         return rows.select(aliased([*columns, *texts], names), names, f"GROUP BY {', '.join(columns)}")
@@ -141,7 +141,7 @@ class _Rows:
             quote(name) if name else f"CAST(NULL AS {spark_type(call.type)})"
             for name, call in zip(results, self._calls, strict=True)
         ]
-        names = (_WINDOWS, *self._results_names)
+        names = (_WINDOWS, *self._columns)
         return rows.select(
             [*map(quote, self._keys), *aliased([windows, *texts], names)], (*self._keys, *names)
         )
@@ -176,7 +176,7 @@ class _Rows:
         return tuple(f"$key{i}" for i, _ in enumerate(self.form.keys))
 
     @property
-    def _results_names(self) -> tuple[str, ...]:
+    def _columns(self) -> tuple[str, ...]:
         return tuple(f"$call{i}" for i, _ in enumerate(self._calls))
 
     @property
