@@ -9,7 +9,7 @@ from tidemill.session.dispatch import execute
 from tidemill.sql.parser import parse_statement
 
 TABLE = (
-    "CREATE TABLE t (a INT, b INT, u INT, v INT, f DOUBLE, m MAP<INT, INT>, ts TIMESTAMP(3)) "
+    "CREATE TABLE t (a INT, b INT, u INT, v INT, f DOUBLE, m MAP<STRING, INT>, ts TIMESTAMP(3)) "
     "WITH ('connector' = 'filesystem', 'path' = '/nowhere', 'format' = 'json')"
 )
 HOP = "TABLE(HOP(TABLE t, DESCRIPTOR(ts), INTERVAL '4' SECOND, INTERVAL '10' SECOND))"
