@@ -12,6 +12,7 @@ from tests.session.environments import new_session
 from tidemill.client.script import read_script
 from tidemill.errors import TidemillError
 from tidemill.physical.batch import nodes as b
+from tidemill.physical.batch.slices import by_slices
 from tidemill.runtime.spark.batch_frames.frames import BatchFrames
 from tidemill.runtime.spark.batch_frames.relation import Relation
 from tidemill.session import execution, planning
@@ -64,7 +65,19 @@ def framed_query(statement: s.Statement, context: SessionContext, framed: Framed
     sharing, root = framed[0][0].sharing, framed[0][1]
     nested = {id(i) for node in root.walk() if isinstance(node, b.Union) for i in node.inputs}
     inner = {id(n) for n in root.walk() if isinstance(n, b.Union) and id(n) in nested}
+    inner |= {id(n) for node in root.walk() if isinstance(node, b.Aggregate) for n in within(node)}
     shown = {sharing.key(n) for n in root.walk() if not isinstance(n, b.Step) and id(n) not in inner}
     asked = {sharing.key(n) for _, n in framed if id(n) not in inner}
     assert asked == shown
     return True
+
+
+def within(node: b.Aggregate) -> list[b.BatchNode]:
+    """The operators that an aggregation by slices runs as a part of itself."""
+    form = by_slices(node)
+    if form is None:
+        return []
+    found = [node.source]
+    while found[-1] is not form.function:
+        found.append(b.operator(found[-1].inputs[0]))
+    return found

@@ -136,7 +136,8 @@ def looked_up(maker: Maker, depth: int) -> Relation:
         return aggregates.grouped(maker, depth)
     a, b, now = maker.name("t"), maker.name("t"), maker.name("n")
     chosen = maker.chance.sample(pairs, min(len(pairs), maker.chance.choice((1, 1, 2))))
-    on = " AND ".join(f"{a}.{x.name} = {b}.{y.name}" for x, y in chosen)
+    # Keys are asked for in the column's own type, which sums of DECIMAL do not have.
+    on = " AND ".join(f"{_of_type(f'{a}.{x.name}', y)} = {b}.{y.name}" for x, y in chosen)
     operands = [*items(a, left.columns), *items(b, right.columns)]
     if maker.flip(0.3):
         on += f" AND {condition(maker, operands)}"
@@ -144,6 +145,10 @@ def looked_up(maker: Maker, depth: int) -> Relation:
     rest = f"FROM {inner} AS {a} {maker.chance.choice(KINDS)} {LOOKED_UP}{table.name} "
     rest += f"FOR SYSTEM_TIME AS OF {a}.{now} AS {b} ON {on}"
     return maker.select(_some(maker, operands, 1, 6), rest, (left, right))
+
+
+def _of_type(text: str, column: Column) -> str:
+    return f"CAST({text} AS {column.type.value})" if column.type is Type.DECIMAL else text
 
 
 def _some(maker: Maker, operands: Sequence[Operand], least: int, most: int) -> list[Operand]:

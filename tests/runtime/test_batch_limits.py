@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import gzip
+
 import pytest
 from pyspark.sql import SparkSession
 
@@ -14,21 +16,24 @@ TEXT = "x" * 64
 """Lines of it are more than two megabytes."""
 
 
-@pytest.fixture(scope="module", params=["csv", "json"])
+@pytest.fixture(scope="module", params=["csv", "json", "csv.gz"])
 def environment(
     spark: SparkSession, tmp_path_factory: pytest.TempPathFactory, request: pytest.FixtureRequest
 ) -> TableEnvironment:
     """``good`` has two columns; ``bad`` has a record at its end that nobody can read."""
     folder, line = tmp_path_factory.mktemp("t"), '{{"v": {}, "s": "{}"}}'
-    line = "{},{}" if request.param == "csv" else line
+    kind, _, packed = request.param.partition(".")
+    line = "{},{}" if kind == "csv" else line
     lines = "".join(line.format(v, TEXT) + "\n" for v in range(ROWS))
-    (folder / "good").write_text(lines)
-    (folder / "bad").write_text(lines + line.format('"bad"', TEXT))
+    texts = {"good": lines, "bad": lines + line.format('"bad"', TEXT)}
+    for name, text in texts.items():
+        data = text.encode()
+        (folder / f"{name}.{packed}").write_bytes(gzip.compress(data) if packed else data)
     made = new_session(execution__runtime_mode="batch")
-    for name in ("good", "bad"):
+    for name in texts:
         made.execute_sql(
             f"CREATE TABLE {name} (v INT, s STRING) WITH "
-            f"('connector' = 'filesystem', 'path' = '{folder}/{name}', 'format' = '{request.param}')"
+            f"('connector' = 'filesystem', 'path' = '{folder}/{name}.{packed}', 'format' = '{kind}')"
         )
     return made
 

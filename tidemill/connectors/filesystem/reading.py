@@ -96,12 +96,19 @@ class FileReader:
             return e
 
     def _tables(self, split: Split) -> Iterator[pa.Table]:
+        if split.file.compressed and self.stops:
+            yield from self._unpacked(self._exact(split))
+            return
         for block in self._blocks(self._exact(split)):
-            try:
-                table = self._complete(self._decode(block), block)
-            except RecordError as e:
-                raise self._record_error(e, block) from None
+            with self.storage.open(split.file.path) as file:
+                table = self._table(file, self._bytes(file, block), block)
             yield table
+
+    def _table(self, file: pa.NativeFile, data: pa.Buffer, split: Split) -> pa.Table:
+        try:
+            return self._complete(self._decode(file, data, split), split)
+        except RecordError as e:
+            raise self._record_error(e, split) from None
 
     def _blocks(self, split: Split) -> Iterator[Split]:
         """Pieces that grow, if there may be somebody who soon has enough. Cost: all but the last are looked
@@ -141,16 +148,28 @@ class FileReader:
             return at
         return self.cutter.cut(file, part.start, part.end, rows=None, length=at - part.start)[0]
 
-    def _decode(self, split: Split) -> pa.Table:
+    def _unpacked(self, split: Split) -> Iterator[pa.Table]:
+        """A compressed file: its first records, then all others. Cost: the first are decoded twice, so that
+        lines count from the file's first."""
         with self.storage.open(split.file.path) as file:
-            if self.framing is Framing.ROW_GROUPS:
-                block = Block(data=pa.py_buffer(b""), source=file, start=split.start, end=split.end)
-            else:
-                block = Block(data=self._bytes(file, split), start=split.start, end=split.end)
-            try:
-                return self.decoder.decode(block)
-            except RecordError as e:
-                raise self._first_error(e, block) from None
+            first = self._table(file, self._beginning(file, split), split)
+        yield first
+        with self.storage.open(split.file.path) as file:
+            yield self._table(file, self._bytes(file, split), split).slice(first.num_rows)
+
+    def _beginning(self, file: pa.NativeFile, split: Split) -> pa.Buffer:
+        """The first records of a compressed file, none if they are long."""
+        text = _gunzip(file, self.storage.shown(split.file.path), 2 * _FIRST_BLOCK)
+        end, _ = self.cutter.cut(pa.BufferReader(text), 0, len(text), rows=None, length=_FIRST_BLOCK)
+        return pa.py_buffer(text).slice(0, end if end < len(text) else 0)
+
+    def _decode(self, file: pa.NativeFile, data: pa.Buffer, split: Split) -> pa.Table:
+        source = file if self.framing is Framing.ROW_GROUPS else None
+        block = Block(data=data, source=source, start=split.start, end=split.end)
+        try:
+            return self.decoder.decode(block)
+        except RecordError as e:
+            raise self._first_error(e, block) from None
 
     def _first_error(self, error: RecordError, block: Block) -> RecordError:
         """The first bad record of the block: decoders look at columns and checks one after the other, so
@@ -166,8 +185,10 @@ class FileReader:
         return error
 
     def _bytes(self, file: pa.NativeFile, split: Split) -> pa.Buffer:
+        if self.framing is Framing.ROW_GROUPS:
+            return pa.py_buffer(b"")
         if split.file.compressed:
-            return pa.py_buffer(_gunzip(file.read(), self.storage.shown(split.file.path)))
+            return pa.py_buffer(_gunzip(file, self.storage.shown(split.file.path)))
         file.seek(split.start)
         return file.read_buffer(split.end - split.start)
 
@@ -233,8 +254,9 @@ def _lines(data: pa.Buffer, count: int) -> pa.Buffer:
     return data.slice(0, int(ends[count - 1]) + 1)
 
 
-def _gunzip(data: bytes, path: str) -> bytes:
+def _gunzip(file: pa.NativeFile, path: str, length: int = -1) -> bytes:
+    """The first ``length`` bytes of the text; all of it for -1."""
     try:
-        return gzip.decompress(data)
+        return gzip.decompress(file.read()) if length < 0 else gzip.GzipFile(fileobj=file).read(length)
     except _GZIP_ERRORS as e:
         raise ConnectorError(f"Cannot read file {path}: damaged gzip data: {e}") from None

@@ -10,6 +10,7 @@ from functools import singledispatch
 from tidemill.physical.batch import nodes as b
 from tidemill.physical.batch.nodes import BatchNode
 from tidemill.physical.batch.ranks import limit_attributes, rank_attributes
+from tidemill.physical.batch.slices import by_slices
 from tidemill.physical.batch.steps import ADAPTIVE, bracketed, ordered
 from tidemill.physical.conditions import conjuncts
 from tidemill.physical.explain.attributes import window_text
@@ -30,6 +31,7 @@ _HINTED = {
 }
 _KERNEL = "in Python workers, a group's rows together"
 _SPARK = "as Spark's aggregation, by hash or sorted as memory allows"
+_SLICES = "as Spark's aggregation by slice, then by window"
 
 
 @singledispatch
@@ -92,7 +94,7 @@ def _(node: b.Expand) -> Attributes:
 @attributes.register
 def _(node: b.Aggregate) -> Attributes:
     grouping = (("groupBy", bracketed(node.groups)),) if node.groups else ()
-    runs = _KERNEL if any(c.user for c in node.calls) else _SPARK
+    runs = _KERNEL if any(c.user for c in node.calls) else _SLICES if by_slices(node) else _SPARK
     merging = ("isMerge", f"[{str(node.merges).lower()}]")
     return (merging, *grouping, ("select", bracketed(node.select)), *_runs(runs))
 

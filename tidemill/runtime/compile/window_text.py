@@ -32,7 +32,11 @@ def assigner_of(window: p.Window) -> Assigner:
 
 def window_rows(window: p.Window, time: str, names: tuple[str, ...]) -> str:
     """A generator: one row for every window that ``time`` (an expression) lies in, with columns ``names``."""
-    windows = assigner_of(window).text(milliseconds(window, time))
+    return shown_windows(window, assigner_of(window).text(milliseconds(window, time)), names)
+
+
+def shown_windows(window: p.Window, windows: str, names: tuple[str, ...]) -> str:
+    """A generator: one row for every window of an array as an assigner's text gives it."""
     bounds = f"transform({windows}, w -> struct({', '.join(window_columns(window, 'w.s', 'w.e', names))}))"
     aliases = ", ".join(map(quote, names))
     return f"inline({bounds}) AS ({aliases})"

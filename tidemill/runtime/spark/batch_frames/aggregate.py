@@ -42,18 +42,20 @@ def _shown(node: Aggregate, keys: list[Field], made: Relation) -> Relation:
 
 def _calls(node: Aggregate, zone: str, quick: bool) -> list[str]:
     fields = node.fields[len(node.keys) :]
-    ordered = needs_order(node)
+    inputs, ordered = node.source.fields, needs_order(node)
     return [
-        f"{_text(node, call, zone, ordered, quick)} AS {quote(f.name)}"
+        f"{call_text(call, inputs, zone, ordered=ordered, quick=quick)} AS {quote(f.name)}"
         for call, f in zip(node.calls, fields, strict=True)
     ]
 
 
-def _text(node: Aggregate, call: AggregateCall, zone: str, ordered: bool, quick: bool) -> str:
+def call_text(
+    call: AggregateCall, inputs: tuple[Field, ...], zone: str, *, ordered: bool = False, quick: bool = False
+) -> str:
+    """``call`` over columns of the names of ``inputs``; ``ordered``: there is ``$seq``, too."""
     function = function_of(call)
     if function.spark is None:
         raise NotSupportedError(f"{call.function} in batch mode is not supported")
-    inputs = node.source.fields
     return function.spark(
         SparkAggregateCall(
             args=tuple(quote(inputs[a].name) for a in call.args),

@@ -23,6 +23,7 @@ from tidemill.functions.literals import literal_sql
 from tidemill.functions.values import marked, unmarked
 from tidemill.physical.batch import nodes as b
 from tidemill.physical.batch.arrival import asked, by_kernel
+from tidemill.physical.batch.slices import Slices, by_slices
 from tidemill.plan.constants import FEW_ROWS
 from tidemill.plan.expressions import SortKey
 from tidemill.plan.nodes import SetKind
@@ -44,6 +45,7 @@ from tidemill.runtime.spark.batch_frames.match import match_frame
 from tidemill.runtime.spark.batch_frames.over import over_rows, ranking, sort_texts
 from tidemill.runtime.spark.batch_frames.relation import Relation, Views, aliased, combined, united
 from tidemill.runtime.spark.batch_frames.sharing import Sharing
+from tidemill.runtime.spark.batch_frames.slices import aggregated_by_slices
 from tidemill.runtime.spark.batch_frames.stopping import makes_many, stoppable
 from tidemill.runtime.spark.batch_frames.temporal import temporal_frame
 from tidemill.runtime.spark.batch_frames.values_table import values_table
@@ -158,8 +160,10 @@ class BatchFrames:
 
     @make.register
     def _(self, node: b.Calc, sequenced: bool = False) -> Relation | DataFrame:
-        translator = self.translator(node.source)
-        below, names = self.rows(node.source, sequenced), _names(node.fields, sequenced)
+        return self._calculated(node, self.rows(node.source, sequenced), sequenced)
+
+    def _calculated(self, node: b.Calc, below: Relation, sequenced: bool) -> Relation | DataFrame:
+        translator, names = self.translator(node.source), _names(node.fields, sequenced)
         where = "" if node.condition is None else f"WHERE {translator.sql(node.condition)}"
         made = [expression(e, translator) for e in node.projections]
         texts = [e for e in made if isinstance(e, str)]
@@ -189,6 +193,10 @@ class BatchFrames:
 
     @make.register
     def _(self, node: b.Aggregate, sequenced: bool = False) -> Relation | DataFrame:
+        form = by_slices(node)
+        if form is not None:
+            made = aggregated_by_slices(form, self._in_slices(form), self.zone)
+            return _with_sequence(made.frame()) if sequenced else made
         parts = self.grouped(node) if self.quick else None
         if parts is not None:
             node, rows = parts
@@ -196,10 +204,24 @@ class BatchFrames:
         else:
             below = self.rows(node.source, *asked(node, sequenced))
         if by_kernel(node):
-            made: Relation | DataFrame = kernel_frame(node, below.frame())
+            found: Relation | DataFrame = kernel_frame(node, below.frame())
         else:
-            made = aggregated(node, below, self.zone, self.quick)
-        return _with_sequence(_frame(made)) if sequenced else made
+            found = aggregated(node, below, self.zone, self.quick)
+        return _with_sequence(_frame(found)) if sequenced else found
+
+    def _in_slices(self, form: Slices) -> Relation:
+        """What ``form`` is over, its rows in windows that are slices; it is read more than once."""
+        fields = form.function.fields
+        rows: Relation | DataFrame = windowed(form.as_windows, self.frame(form.function.source), fields, [])
+        for node in form.calcs:
+            rows = self._calculated(node, self._relation(rows, node.source.fields), False)
+        fields = (form.calcs[-1] if form.calcs else form.function).fields
+        if not self.sharing.is_stable(form.node.source):
+            rows = kept(_frame(rows))
+        return self._relation(rows, fields)
+
+    def _relation(self, made: Relation | DataFrame, fields: tuple[Field, ...]) -> Relation:
+        return made if isinstance(made, Relation) else self.views.of(made, _names(fields, False))
 
     @make.register
     def _(self, node: b.Sort, sequenced: bool = False) -> Relation:

@@ -1,0 +1,153 @@
+"""Which aggregations by windows that overlap go by slices: a row counts in its slice, windows add slices up.
+
+It pays for COUNT(DISTINCT), which otherwise has an entry for each window, grouping set and value. The other
+calls must be such that the results of slices give the result of a window. Whatever stands between the window
+function and the aggregation may hand on a window's start, end and time, but must not compute with them.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+
+from tidemill.operators.window.assigners.cumulate import KIND as CUMULATE
+from tidemill.operators.window.assigners.hop import KIND as HOP
+from tidemill.operators.window.assigners.tumble import KIND as TUMBLE
+from tidemill.physical.batch import nodes as b
+from tidemill.physical.conditions import columns
+from tidemill.plan import nodes as n
+from tidemill.plan.expressions import AggregateCall, Expr, InputRef
+from tidemill.types import logical as t
+from tidemill.types.logical import Field
+from tidemill.types.values import has_floats, has_maps
+
+_ROLES = ("start", "end", "time")
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Slices:
+    """``function`` makes the windows of what ``node`` aggregates, ``calcs`` follow it, bottom first.
+    ``sets``: the grouping sets, as expressions of the source's fields over those of the last Calc.
+    ``roles``: by key which column of the window it is, or ''."""
+
+    node: b.Aggregate
+    function: b.WindowTableFunction
+    calcs: tuple[b.Calc, ...]
+    sets: tuple[tuple[Expr, ...], ...]
+    roles: tuple[str, ...]
+
+    @property
+    def window(self) -> n.WindowTableFunction:
+        return self.function.window
+
+    @property
+    def width(self) -> int:
+        """Of a slice, in milliseconds."""
+        return math.gcd(self.window.size, self.window.slide)
+
+    @property
+    def as_windows(self) -> n.WindowTableFunction:
+        """The slices as windows of their own."""
+        return replace(self.window, kind=TUMBLE, size=self.width, slide=0)
+
+    @property
+    def end(self) -> int:
+        """The field of the last Calc that is the end of the window."""
+        found = self.sets[0][self.node.keys[self.roles.index("end")]]
+        assert isinstance(found, InputRef)
+        return found.index
+
+    @property
+    def keys(self) -> tuple[int, ...]:
+        """The keys that are no columns of the window, as fields of the source."""
+        return tuple(k for k, role in zip(self.node.keys, self.roles, strict=True) if not role)
+
+    @property
+    def inputs(self) -> tuple[int, ...]:
+        """The fields of the last Calc that these keys are made of."""
+        return tuple(sorted({i for each in self.sets for k in self.keys for i in columns(each[k])}))
+
+    @property
+    def read(self) -> tuple[int, ...]:
+        """The fields of the source that calls look at."""
+        return _read(self.node.calls)
+
+
+def by_slices(node: b.Aggregate) -> Slices | None:
+    """How ``node`` goes by slices; None where it does not."""
+    if not _is_sum_of_slices(node):
+        return None
+    below = node.source
+    sets: tuple[tuple[Expr, ...], ...] = (_references(below.fields),)
+    if isinstance(below, b.Expand):
+        sets, below = below.projections, below.source
+    calcs: list[b.Calc] = []
+    while isinstance(below, b.Calc):
+        calcs.insert(0, below)
+        below = below.source
+    if not isinstance(below, b.WindowTableFunction) or not _overlap(below.window):
+        return None
+    found = _window_columns(below, calcs, sets)
+    roles = tuple(found.get(k, "") for k in node.keys)
+    if "end" not in roles or not all(_is_of_rows(i, found, sets) for i in _read(node.calls)):
+        return None
+    return Slices(node=node, function=below, calcs=tuple(calcs), sets=sets, roles=roles)
+
+
+def _is_sum_of_slices(node: b.Aggregate) -> bool:
+    """One set of values is counted, and slices can tell all else that is asked of windows. Keys with floats
+    would need marks, and Spark does not send rows by maps."""
+    counted = {(c.function, c.args, c.filter) for c in node.calls if c.distinct}
+    keys, values = ([node.source.fields[i].type for i in x] for x in (node.keys, _read(node.calls)))
+    return (
+        [function for function, *_ in counted] == ["COUNT"]
+        and all(c.distinct or _adds_up(c) for c in node.calls)
+        and not any(map(has_floats, keys))
+        and not any(map(has_maps, [*keys, *values]))
+    )
+
+
+def _adds_up(call: AggregateCall) -> bool:
+    if call.function in ("SUM", "$SUM0"):
+        return isinstance(call.type, t.INTEGER_TYPES)
+    return call.user is None and call.function in ("COUNT", "MIN", "MAX")
+
+
+def _overlap(window: n.WindowTableFunction) -> bool:
+    return window.kind in (HOP, CUMULATE) and window.months is None and window.size > window.slide
+
+
+def _references(fields: tuple[Field, ...]) -> tuple[Expr, ...]:
+    return tuple(InputRef(type=f.type, index=i) for i, f in enumerate(fields))
+
+
+def _window_columns(
+    function: b.WindowTableFunction, calcs: Sequence[b.Calc], sets: tuple[tuple[Expr, ...], ...]
+) -> dict[int, str]:
+    """The fields above ``sets`` that are the window's in all of them; none if it is not just handed on."""
+    width = len(function.fields) - len(_ROLES)
+    found = {width + i: role for i, role in enumerate(_ROLES)}
+    for calc in calcs:
+        if calc.condition is not None and columns(calc.condition) & found.keys():
+            return {}
+        found = _handed_on(calc.projections, found)
+    kept = [_handed_on(each, found) for each in sets]
+    return kept[0] if all(each == kept[0] for each in kept) else {}
+
+
+def _handed_on(expressions: tuple[Expr, ...], found: dict[int, str]) -> dict[int, str]:
+    reading = {i: e for i, e in enumerate(expressions) if columns(e) & found.keys()}
+    if not all(isinstance(e, InputRef) for e in reading.values()):
+        return {}
+    return {i: found[e.index] for i, e in reading.items() if isinstance(e, InputRef)}
+
+
+def _is_of_rows(column: int, found: dict[int, str], sets: tuple[tuple[Expr, ...], ...]) -> bool:
+    """Whether ``column`` is no window's, and the same in all sets."""
+    return column not in found and len({each[column] for each in sets}) == 1
+
+
+def _read(calls: Sequence[AggregateCall]) -> tuple[int, ...]:
+    found = (i for c in calls for i in (*c.args, *([] if c.filter is None else [c.filter])))
+    return tuple(dict.fromkeys(found))
