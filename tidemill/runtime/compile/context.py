@@ -42,6 +42,7 @@ class CompileContext:
     ``sub_plans``: by operator id the digest of its plan.
     ``idle_timeout``: after how many ms without rows a source is idle, where its table does not say.
     ``bundle``: how many rows a mini-batch has at most, None where that is not said.
+    ``arrays``: expressions are evaluated over Arrow batches where that is possible.
     ``keeps_late``: rows that come too late are wanted as they came. ``fence``: where links among files lead.
     ``digests`` tell which parts of the plans are equal, ``state`` which state an operator takes up.
     ``timed``: ids, and ``timed_digests``: digests, of the nodes whose rows carry their watermark; ``told``:
@@ -61,6 +62,7 @@ class CompileContext:
     keeps_late: bool = False
     fence: Fence = OPEN
     streaming: bool = True
+    arrays: bool = True
     sources: dict[str, Source] = field(default_factory=dict)
     descriptions: dict[str, str] = field(default_factory=dict)
     tables: dict[str, str] = field(default_factory=dict)

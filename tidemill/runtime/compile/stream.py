@@ -14,6 +14,7 @@ from tidemill.physical.traits.determinism import keeps_values, refuse_changes
 from tidemill.physical.traits.event_time import reads_watermark
 from tidemill.plan.expressions import Expr
 from tidemill.runtime import graph as g
+from tidemill.runtime.array_expressions import projection
 from tidemill.runtime.compile.computed_once import computed_once
 from tidemill.runtime.compile.context import CompileContext
 from tidemill.runtime.compile.event_time import under_watermark
@@ -123,7 +124,15 @@ def _(node: p.Calc, context: CompileContext, sequenced: bool) -> g.ExecNode:
         expressions=expressions,
         references=tuple(columns.get(x) if isinstance(x, str) else None for x in expressions),
         condition=None if node.condition is None else translator.sql(node.condition),
+        arrays=_arrays(node, below, context),
     )
+
+
+def _arrays(node: p.Calc, below: g.ExecNode, context: CompileContext) -> g.Arrays | None:
+    if not context.arrays:
+        return None
+    made = projection(node.condition, node.projections, below.columns, context.zone)
+    return None if made is None else g.Arrays(f"calc-{context.digests.of(node)}", made)
 
 
 build.register(p.Exchange, transparent)

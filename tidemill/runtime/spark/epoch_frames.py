@@ -28,7 +28,8 @@ from tidemill.operators.buckets import Everywhere
 from tidemill.operators.window.assigners.attached import AttachedWindows
 from tidemill.runtime import graph as g
 from tidemill.runtime.hot_keys import Hot
-from tidemill.runtime.placement import origin, origins_of
+from tidemill.runtime.placement import Origin, origin, origins_of
+from tidemill.runtime.spark.computed import Computed
 from tidemill.runtime.spark.exchange import (
     BLOCK_SCHEMA,
     PARTITION_COLUMN,
@@ -55,7 +56,8 @@ from tidemill.types.physical import quote
 class EpochFrames:
     """Everything the frames of one epoch depend on; ``ranges``: (start, end] per source id; ``reading``: in
     which branch of which union they are; ``folder``: of the large blocks of exchanges; ``whole``: operators
-    whose rows are not combined before their exchange; ``hot``: keys whose rows they get in all buckets."""
+    whose rows are not combined before their exchange, and projections that the JVM computes; ``hot``: keys
+    whose rows they get in all buckets."""
 
     spark: SparkSession
     sources: dict[str, Source]
@@ -94,6 +96,8 @@ class EpochFrames:
         renamed = _Renamed(places=chosen, names=names, marked=_marked(below, found.marked), then=through)
         if self._is_arrow(below):
             return self._rows(below, renamed, schema)
+        if isinstance(below, g.Select) and self._goes_on(below):
+            return self._on_the_way(below, renamed, schema, None)
         return map_batches(self.frame(node), through, schema)
 
     def close(self) -> None:
@@ -234,7 +238,21 @@ class EpochFrames:
         if isinstance(node, g.Generate) and node.attached is not None:
             found = origin(node.input, node.input.columns)
             return found.marked is None and self._goes_on(found.node)
+        if isinstance(node, g.Select):
+            return self._computes(node)
         return isinstance(node, g.Keyed) and node.timed
+
+    def _computes(self, node: g.Select) -> bool:
+        """Whether the node is computed over Arrow batches."""
+        if node.arrays is None or node.arrays.name in self.whole:
+            return False
+        below = self._below(node).node
+        return self._is_arrow(below) or self._goes_on(below)
+
+    def _below(self, node: g.Select) -> Origin:
+        """What makes the rows of a computed node; its columns are those of the node's projection."""
+        names = () if node.arrays is None else node.arrays.projection.names
+        return origin(node.input, names)
 
     def _on_the_way(
         self, node: g.ExecNode, through: BatchMap, schema: str, handover: Handover | None
@@ -256,7 +274,28 @@ class EpochFrames:
                 then=through,
             )
             return self._through(found.node, windowed, schema, handover)
+        if isinstance(node, g.Select) and node.arrays is not None:
+            found = self._below(node)
+            computed = self._computed(node.arrays, node, found, through)
+            if self._goes_on(found.node):
+                return self._through(found.node, computed, schema, handover)
+            return self._rows(found.node, computed, schema)
         raise InternalError(f"{type(node).__name__} is not made where its input is")
+
+    def _computed(self, arrays: g.Arrays, node: g.Select, found: Origin, then: BatchMap) -> Computed:
+        places = _places(found.node)
+        by_name = dict(zip(arrays.projection.names, found.columns, strict=True))
+        return Computed(
+            operator=arrays.name,
+            projection=arrays.projection.with_columns(node.hidden),
+            places=tuple((name, places[below]) for name, below in by_name.items())
+            + tuple((name, places[name]) for name in node.hidden),
+            names=(*node.columns, *node.hidden),
+            epoch=self.epoch,
+            then=then,
+            report=self.report,
+            marked=_marked(found.node, found.marked),
+        )
 
     def _stage(
         self,
@@ -314,7 +353,8 @@ class EpochFrames:
         if self._is_spread(below):
             return map_batches(self._part(below, stage.number), task, schema)
         writers = self._writers(group, across=True, in_place=True)
-        if isinstance(below, g.Keyed) and not below.timed:
+        made_here = isinstance(below, g.Keyed) or (isinstance(below, g.Select) and self._goes_on(below))
+        if made_here and not below.timed:
             return self._through(below, InPlace(writer=writers, task=task), schema)
         return map_batches(_plainly_named(self.frame(below)), InPlace(writer=writers, task=task), schema)
 
