@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
+import random
 from collections.abc import Iterator
 from itertools import product
 
 import pytest
 from pyspark.sql import SparkSession
 
-from tests.functions.array_calls import call, cast, differences, rows
+from tests.functions.array_calls import call, cast, differences, rows, translated
+from tests.functions.random_calls import random_expression
 from tidemill.functions import registry
 from tidemill.plan import expressions as x
 from tidemill.types import logical as t
@@ -108,6 +110,14 @@ FAMILIES = {f.__name__: f for f in (_arithmetic, _comparisons, _choices, _casts,
 @pytest.mark.parametrize("family", FAMILIES)
 def test_every_entry(spark: SparkSession, family: str) -> None:
     assert differences(spark, list(FAMILIES[family]()), rows(150, seed=len(family))) == []
+
+
+@pytest.mark.thorough
+@pytest.mark.parametrize("seed", range(6))
+def test_random_expressions(spark: SparkSession, seed: int) -> None:
+    chooser = random.Random(seed)
+    made = [random_expression(chooser, 3) for _ in range(200)]
+    assert differences(spark, [e for e in made if translated(e) is not None], rows(60, seed)) == []
 
 
 def test_all_entries_are_compared() -> None:

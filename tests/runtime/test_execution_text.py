@@ -35,7 +35,7 @@ def test_stages_exchanges_operators_and_what_is_shared() -> None:
         "Stage 1",
         "  join: Join(joinType=[InnerJoin], where=[=(k, id)], select=[k, j, id], "
         "leftInputSpec=[NoUniqueKey], rightInputSpec=[NoUniqueKey])",
-        "    exchange(hash[k]) <- filter of scan[k, j, t]",
+        "    exchange(hash[k]) <- filter over Arrow of scan[k, j, t]",
         "    exchange(hash[id]) <- scan[id]",
         "Stage 2",
         "  group-aggregate: GroupAggregate(groupBy=[k], select=[k, COUNT(*) AS n])",
@@ -45,7 +45,7 @@ def test_stages_exchanges_operators_and_what_is_shared() -> None:
         "leftInputSpec=[JoinKeyContainsUniqueKey], rightInputSpec=[JoinKeyContainsUniqueKey])",
         "    same partition <- group-aggregate (stage 2)",
         "    same partition <- group-aggregate (stage 2)",
-        "sink <- 1 computed columns of join (stage 1)",
+        "sink <- 1 computed columns over Arrow of join (stage 1)",
         "sink <- join (stage 3)",
         "scan runs once for 2 readers",
     ]

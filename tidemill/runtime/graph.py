@@ -44,10 +44,12 @@ Expression = str | UserColumn
 @dataclass(frozen=True, slots=True, eq=False)
 class Arrays:
     """What a ``Select`` computes, for rows that are Arrow batches in a Python worker. ``name``: who reports a
-    batch that the kernels cannot treat exactly, after which the JVM computes all rows."""
+    batch that the kernels cannot treat exactly, after which the JVM computes all rows. ``schema``: of the
+    rows without event time, as Spark DDL."""
 
     name: str
     projection: Projection
+    schema: str
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -90,10 +92,12 @@ class ExecNode:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Read(ExecNode):
-    """The epoch's range of source ``source``. ``schema`` describes its rows as Spark DDL."""
+    """The epoch's range of source ``source``. ``schema`` describes its rows as Spark DDL. ``arrow``: they are
+    made as Arrow batches."""
 
     source: str
     schema: str
+    arrow: bool = False
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -13,12 +13,13 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
+from typing import TypeAlias
 
 import pyarrow as pa
 
 from tidemill.types import logical as t
 
-Value = pa.Array | pa.Scalar
+Value: TypeAlias = "pa.Array | pa.Scalar"
 Kernel = Callable[..., Value]
 
 

@@ -119,8 +119,8 @@ class Rows:
     def _value(self, node: Node) -> Value:
         if node not in self._known:
             known = None if self.whole is None else self.whole._known.get(node)
-            filtered = isinstance(known, pa.Array)
-            self._known[node] = known.filter(self.chosen) if filtered else self._evaluated(node)
+            chosen = isinstance(known, pa.Array)
+            self._known[node] = pc.filter(known, self.chosen) if chosen else self._evaluated(node)
         return self._known[node]
 
     def _evaluated(self, node: Node) -> Value:

@@ -35,7 +35,7 @@ def arithmetic(operator: str) -> Entry:
 
 def quotient(call: ArrayCall) -> Kernel | None:
     if _alike(call) and isinstance(call.result, t.DoubleType):
-        return pc.divide
+        return _ratio
     if _alike(call) and isinstance(call.result, t.INTEGER_TYPES):
         return _divided
     return None
@@ -73,6 +73,10 @@ def _alike(call: ArrayCall) -> bool:
 
 def _cast(kind: pa.DataType, value: Value) -> Value:
     return pc.cast(value, kind, safe=False)
+
+
+def _ratio(a: Value, b: Value) -> Value:
+    return pc.divide(a, b)
 
 
 def _divided(a: Value, b: Value) -> Value:

@@ -6,6 +6,7 @@ Nodes that only describe (Exchange, local phases) leave no trace here.
 from __future__ import annotations
 
 from tidemill.changelog.rowkind import INSERT_ONLY
+from tidemill.connectors.registry import connector
 from tidemill.errors import NotSupportedError
 from tidemill.functions.literals import literal_sql
 from tidemill.physical import nodes as p
@@ -56,6 +57,7 @@ def _(node: p.TableSourceScan, context: CompileContext, sequenced: bool) -> g.Ex
             context.make_source(request), place, node.table.path.name, str(node.table.path)
         ),
         schema=keyed_schema(request.fields, node.traits.kinds, sequenced),
+        arrow=connector(options).gives_arrow(),
     )
     texts = declared(request, columns)
     references = tuple(c if text == quote(c) else None for c, text in zip(columns, texts, strict=True))
@@ -124,15 +126,16 @@ def _(node: p.Calc, context: CompileContext, sequenced: bool) -> g.ExecNode:
         expressions=expressions,
         references=tuple(columns.get(x) if isinstance(x, str) else None for x in expressions),
         condition=None if node.condition is None else translator.sql(node.condition),
-        arrays=_arrays(node, below, context),
+        arrays=_arrays(node, below, context, sequenced),
     )
 
 
-def _arrays(node: p.Calc, below: g.ExecNode, context: CompileContext) -> g.Arrays | None:
+def _arrays(node: p.Calc, below: g.ExecNode, context: CompileContext, sequenced: bool) -> g.Arrays | None:
     if not context.arrays:
         return None
     made = projection(node.condition, node.projections, below.columns, context.zone)
-    return None if made is None else g.Arrays(f"calc-{context.digests.of(node)}", made)
+    schema = keyed_schema(node.fields, below.kinds, sequenced)
+    return None if made is None else g.Arrays(f"calc-{context.digests.of(node)}", made, schema)
 
 
 build.register(p.Exchange, transparent)
