@@ -26,6 +26,7 @@ QUERIES = {
     " JOIN (SELECT n * 2 AS n, s FROM t WHERE CHAR_LENGTH(s) > 1) AS y ON x.n = y.n",
     "a union": "SELECT m, COUNT(*) FROM (SELECT -n AS m FROM t UNION ALL SELECT n + 1 FROM t WHERE k > 0)"
     " GROUP BY m",
+    "only the filter has kernels": "SELECT INITCAP(s), n FROM t WHERE k = 1 AND n > 9",
     "the source gives no Arrow": "SELECT a + 1 FROM (VALUES (1), (2)) AS r(a) WHERE a > 1",
 }
 

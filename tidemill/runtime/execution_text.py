@@ -94,7 +94,8 @@ def _made_by(node: g.Keyed, stages: Stages) -> str:
 def _step(node: g.Select | g.Generate) -> list[str]:
     if isinstance(node, g.Generate):
         return ["generated rows"]
-    computed = sum(reference is None for reference in node.references)
+    pairs = zip(node.references, node.expressions, strict=True)
+    computed = sum(reference is None and text != g.UNREAD for reference, text in pairs)
     steps = [f"{computed} computed columns"] if computed else []
     steps += ["filter"] * (node.condition is not None)
     place = "over Arrow" if _ARROW.go_on(node) else "in the JVM"

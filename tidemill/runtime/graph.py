@@ -279,14 +279,20 @@ class Keyed(ExecNode):
         return self.keeps_time
 
 
-def choice(node: ExecNode, columns: tuple[str, ...], chosen: tuple[str, ...], sequenced: bool) -> Select:
-    """The columns ``chosen`` of ``node`` under the names ``columns``."""
+UNREAD = "NULL"
+"""The text of a column at which nobody looks."""
+
+
+def choice(
+    node: ExecNode, columns: tuple[str, ...], chosen: tuple[str | None, ...], sequenced: bool
+) -> Select:
+    """The columns ``chosen`` of ``node`` under the names ``columns``; None: nobody looks at it."""
     return Select(
         columns=columns,
         kinds=node.kinds,
         sequenced=sequenced,
         input=node,
-        expressions=tuple(map(quote, chosen)),
+        expressions=tuple(UNREAD if c is None else quote(c) for c in chosen),
         references=chosen,
     )
 
