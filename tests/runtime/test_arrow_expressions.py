@@ -26,6 +26,7 @@ QUERIES = {
     " JOIN (SELECT n * 2 AS n, s FROM t WHERE CHAR_LENGTH(s) > 1) AS y ON x.n = y.n",
     "a union": "SELECT m, COUNT(*) FROM (SELECT -n AS m FROM t UNION ALL SELECT n + 1 FROM t WHERE k > 0)"
     " GROUP BY m",
+    "a user's function": "SELECT n, letters(s, 'p') FROM t WHERE letters(s, 'p') > 1 OR n < 9",
     "only the filter has kernels": "SELECT INITCAP(s), n FROM t WHERE k = 1 AND n > 9",
     "the source gives no Arrow": "SELECT a + 1 FROM (VALUES (1), (2)) AS r(a) WHERE a > 1",
 }
@@ -43,6 +44,7 @@ def session(folder: Path, arrow: bool) -> Session:
         "CREATE TABLE t (k INT, n BIGINT, s STRING, ts TIMESTAMP(3), WATERMARK FOR ts AS ts) WITH ("
         "'format' = 'csv', 'connector' = 'filesystem', 'csv.null-literal' = '\\N', "
         f"'path' = '{folder / 't.csv'}')",
+        "CREATE FUNCTION letters AS 'tidemill.connectors.nexmark.functions.count_char' LANGUAGE PYTHON",
         "CREATE VIEW v AS SELECT ts, k, n + 1 AS m FROM t WHERE s IS NOT NULL",
     )
     return made

@@ -15,7 +15,15 @@ import pyarrow.compute as pc
 
 from tidemill.functions import registry
 from tidemill.functions.arrays.api import ArrayCall, Kernel
-from tidemill.functions.arrays.expressions import Applied, Chosen, Column, Constant, Node, Projection
+from tidemill.functions.arrays.expressions import (
+    Applied,
+    Called,
+    Chosen,
+    Column,
+    Constant,
+    Node,
+    Projection,
+)
 from tidemill.functions.casts import cast_kernel
 from tidemill.plan import expressions as x
 from tidemill.types import logical as t
@@ -104,6 +112,10 @@ class ArrayTranslator:
         row = self.node(expr.operand)
         kernel = partial(pc.struct_field, indices=[expr.index])
         return self._once(("field", expr.index, id(row)), lambda: Applied(kernel, (row,)))
+
+    @node.register
+    def _(self, expr: x.UserCall) -> Node:
+        return Called(expr.function, tuple(map(self.node, expr.args)), arrow_type(expr.type))
 
     @node.register
     def _(self, expr: x.Call) -> Node:

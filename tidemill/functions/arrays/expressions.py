@@ -7,7 +7,7 @@ rows evaluates each branch for its own rows, as SQL does.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass, field, replace
 
 import numpy as np
@@ -44,7 +44,17 @@ class Chosen:
     values: tuple[Node, ...]
 
 
-Node = Column | Constant | Applied | Chosen
+@dataclass(frozen=True, slots=True, eq=False)
+class Called:
+    """A user's function of the arguments' arrays, one value per row, and of the number of rows. It is not
+    called without rows."""
+
+    function: Callable[[tuple[pa.Array, ...], int], pa.Array]
+    args: tuple[Node, ...]
+    type: pa.DataType
+
+
+Node = Column | Constant | Applied | Chosen | Called
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -88,7 +98,7 @@ def walk(node: Node) -> Iterator[Node]:
 def children(node: Node) -> tuple[Node, ...]:
     if isinstance(node, Chosen):
         return (*node.conditions, *node.values)
-    return node.args if isinstance(node, Applied) else ()
+    return node.args if isinstance(node, Applied | Called) else ()
 
 
 @dataclass(slots=True)
@@ -131,6 +141,10 @@ class Rows:
                 return node.value
             case Applied():
                 return node.kernel(*map(self._value, node.args))
+            case Called():
+                if self.count == 0:
+                    return pa.nulls(0, node.type)
+                return node.function(tuple(map(self.array, node.args)), self.count)
             case Chosen():
                 try:
                     return self._case(node)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 
 from pyspark.sql import DataFrame
@@ -83,7 +83,7 @@ class CompileContext:
     _scans: dict[str, p.TableSourceScan] = field(default_factory=dict)
     _wanted: dict[str, list[ColumnFilter]] = field(default_factory=dict)
 
-    def survey(self, roots: Iterable[p.PhysicalNode]) -> None:
+    def survey(self, roots: Sequence[p.PhysicalNode]) -> None:
         """Looks at all plans of the job before the first is compiled: what their equal parts must give."""
         for root in roots:
             self.state.survey(walk(root))
@@ -101,7 +101,6 @@ class CompileContext:
                     known is None or known.traits.kinds < node.traits.kinds
                 ):
                     self._fullest[digest] = node
-
         for root in roots:
             self._read(root, None)
             for node in walk(root):
@@ -114,9 +113,10 @@ class CompileContext:
         while self._hands_on(node):
             (node,) = node.inputs
         if isinstance(node, p.TableSourceScan):
-            some = isinstance(reader, p.Calc) and not keeps_values(reader)
-            parts = (*reader.projections, reader.condition) if isinstance(reader, p.Calc) else ()
-            self._widen(node, used_fields(parts) if some else frozenset(range(len(node.columns))))
+            wanted = frozenset(range(len(node.columns)))
+            if isinstance(reader, p.Calc) and not keeps_values(reader):
+                wanted = used_fields((*reader.projections, reader.condition))
+            self._widen(node, wanted)
 
     def _hands_on(self, node: p.PhysicalNode) -> bool:
         if isinstance(node, p.WatermarkAssigner):
@@ -130,7 +130,9 @@ class CompileContext:
     def whole_scan(self, scan: p.TableSourceScan) -> p.TableSourceScan:
         """The one scan of the table with all columns that are read of it, at least one; maybe ``scan``."""
         place = table_digest(scan.table, dict(scan.options))
-        whole = self._scans.get(place, scan)
+        if place not in self._scans:
+            self._read(scan, None)
+        whole = self._scans[place]
         same = scan.columns == whole.columns and scan.fields == whole.fields
         return scan if same else whole
 

@@ -9,6 +9,8 @@ import pyarrow as pa
 from pyspark import Accumulator
 
 from tidemill.connectors.api import BatchMap
+from tidemill.connectors.worker_errors import WorkerError
+from tidemill.errors import TidemillError
 from tidemill.functions.arrays.api import Inexact
 from tidemill.functions.arrays.expressions import Projection, Rows
 from tidemill.operators.api import AGAIN
@@ -42,10 +44,13 @@ class Computed:
         for batch in batches:
             chosen = batch if self.marked is None else self.marked.of(batch)
             try:
-                yield self._projected(chosen)
+                made = self._projected(chosen)
             except Inexact:
                 self._ask()
                 return
+            except TidemillError as e:  # of a user's function
+                raise WorkerError(e) from None
+            yield made
 
     def _projected(self, batch: pa.RecordBatch) -> pa.RecordBatch:
         rows = Rows(batch.num_rows, {name: batch.column(place) for name, place in self.places})
