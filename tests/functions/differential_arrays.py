@@ -27,10 +27,10 @@ DECIMALS = tuple(
 
 def _arithmetic() -> Iterator[x.Expr]:
     for name in "+-*":
-        yield from (call(name, a, b) for a, b in ("ys", "ij", "ib", "bc", "de", "mm", "mn", "im", "ff"))
+        yield from (call(name, *pair) for pair in ("ys", "ij", "ib", "bc", "de", "mm", "mn", "im", "ff"))
         yield from (call(name, "b", 908), call(name, "d", 0.1))
-    for name, (a, b) in product(("/", "%"), ("ij", "bc", "ib", "ys")):
-        yield call("CASE", call("<>", b, 0), call(name, a, b), None)
+    for name, pair in product(("/", "%"), ("ij", "bc", "ib", "ys")):
+        yield call("CASE", call("<>", pair[1], 0), call(name, *pair), None)
     yield from (call("%", a, n) for a, n in product(INTEGERS, (1, -1, 7, 123)))
     yield from (call("/", a, n) for a, n in product("ib", (1, -1, 7)))
     yield from (call("/", "d", "e"), call("/", "d", 0.0), call("MOD", "b", 123))
@@ -39,7 +39,7 @@ def _arithmetic() -> Iterator[x.Expr]:
 
 def _comparisons() -> Iterator[x.Expr]:
     pairs = ("ij", "ib", "yc", "de", "ff", "di", "mi", "mn", "bm", "tu", "tv", "gh", "kk", "ll", "gg")
-    yield from (call(name, a, b) for name, (a, b) in product(("=", "<>", "<", ">", "<=", ">="), pairs))
+    yield from (call(name, *pair) for name, pair in product(("=", "<>", "<", ">", "<=", ">="), pairs))
     yield from (call("=", "p", "q"), call("<>", "p", "q"), call("=", "t", "a"), call("<", "i", 2))
     yield from (call("BETWEEN", "i", -1, "j"), call("BETWEEN", "t", "A", "u"), call("BETWEEN", "m", 0, "i"))
     yield from (call("IN", "i", 1, 2, -1), call("IN", "b", 2, 5), call("IN", "t", "ab", "", "é"))

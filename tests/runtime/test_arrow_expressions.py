@@ -9,6 +9,7 @@ from pyspark.sql import SparkSession
 
 from tests.runtime.running import Change, Session, folded
 from tidemill.errors import ExecutionError
+from tidemill.runtime.checkpoint.directory import EpochPlan
 from tidemill.runtime.epoch_loop import StreamingJob
 
 NAMES = ("Apple", "apple", "", "\\N", "pear/plum")
@@ -72,9 +73,12 @@ def test_what_is_not_exact_is_left_to_the_jvm(
     """From the first such epoch on, which runs again."""
     discarded: list[int] = []
     discard = StreamingJob._discard
-    monkeypatch.setattr(
-        StreamingJob, "_discard", lambda job, plan: (discarded.append(plan.epoch), discard(job, plan))
-    )
+
+    def noted(job: StreamingJob, plan: EpochPlan) -> None:
+        discarded.append(plan.epoch)
+        discard(job, plan)
+
+    monkeypatch.setattr(StreamingJob, "_discard", noted)
     write(tmp_path, ("STRASSE", "İ", "É"))
     found: list[Change] = session(tmp_path, True).changes("SELECT n, LOWER(s) FROM t WHERE n < 3")
     assert folded(found) == {(0, "strasse"): 1, (1, "i\u0307"): 1, (2, "é"): 1}
