@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import datetime as dt
 import pickle
 
 import pyarrow as pa
@@ -99,6 +100,16 @@ def test_local_times_need_no_zone_instants_do() -> None:
     for name, known in (("g", True), ("l", False)):
         made = projection(None, (call("HOUR", name),), NAMES, "Europe/Berlin")
         assert (made is not None) == known
+
+
+def test_times_of_sources_come_in_any_unit() -> None:
+    moment = dt.datetime(2024, 1, 2, 3, 4, 5)
+    assert value(call("HOUR", "g"), g=pa.array([moment, None], pa.timestamp("ms"))) == [3, None]
+    row = t.RowType(fields=(t.Field("at", t.TimestampType(precision=3)),))
+    field = x.FieldAccess(type=row.fields[0].type, operand=x.InputRef(type=row, index=0), index=0)
+    hour = x.Call(type=t.BIGINT, function="HOUR", args=(field,))
+    rows = pa.array([{"at": moment}, None, {"at": None}], pa.struct([("at", pa.timestamp("ms"))]))
+    assert values(projection(None, (hour,), ("e",), "UTC"), e=rows) == [[3, None, None]]
 
 
 def test_deep_expressions_stay_in_the_jvm() -> None:

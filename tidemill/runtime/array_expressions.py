@@ -11,7 +11,6 @@ from dataclasses import dataclass, field
 from functools import partial, singledispatchmethod
 
 import pyarrow as pa
-import pyarrow.compute as pc
 
 from tidemill.functions import registry
 from tidemill.functions.arrays.api import ArrayCall, Kernel
@@ -23,6 +22,7 @@ from tidemill.functions.arrays.expressions import (
     Constant,
     Node,
     Projection,
+    field_of,
 )
 from tidemill.functions.casts import cast_kernel
 from tidemill.plan import expressions as x
@@ -85,7 +85,7 @@ class ArrayTranslator:
     @node.register
     def _(self, expr: x.InputRef) -> Node:
         name = self.columns[expr.index]
-        return self._once(name, lambda: Column(name))
+        return self._once(name, lambda: Column(name, arrow_type(expr.type)))
 
     @node.register
     def _(self, expr: x.Literal) -> Node:
@@ -110,7 +110,7 @@ class ArrayTranslator:
     @node.register
     def _(self, expr: x.FieldAccess) -> Node:
         row = self.node(expr.operand)
-        kernel = partial(pc.struct_field, indices=[expr.index])
+        kernel = partial(field_of, expr.index, arrow_type(expr.type))
         return self._once(("field", expr.index, id(row)), lambda: Applied(kernel, (row,)))
 
     @node.register

@@ -22,7 +22,10 @@ Mask = npt.NDArray[np.bool_]
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Column:
+    """A column of the input. ``type``: that kernels expect; None: nobody looks at it here."""
+
     name: str
+    type: pa.DataType | None = None
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -136,7 +139,7 @@ class Rows:
     def _evaluated(self, node: Node) -> Value:
         match node:
             case Column():
-                return self.column(node.name)
+                return typed(node.type, self.column(node.name))
             case Constant():
                 return node.value
             case Applied():
@@ -168,6 +171,18 @@ class Rows:
         values.append(rest.array(node.values[-1]))
         found.append(places)
         return pa.concat_arrays(values).take(pa.array(np.argsort(np.concatenate(found))))
+
+
+def typed(kind: pa.DataType | None, array: pa.Array) -> pa.Array:
+    """``array`` as ``kind``; sources may give times in other units. What is nested stays as it is."""
+    if kind is None or array.type == kind or pa.types.is_nested(kind):
+        return array
+    return array.cast(kind)
+
+
+def field_of(index: int, kind: pa.DataType, rows: pa.Array) -> pa.Array:
+    """A field of ROW values."""
+    return typed(kind, pc.struct_field(rows, [index]))
 
 
 def _truth(condition: pa.Array) -> Mask:

@@ -60,7 +60,7 @@ def _(node: p.TableSourceScan, context: CompileContext, sequenced: bool) -> g.Ex
             context.make_source(request), place, node.table.path.name, str(node.table.path)
         ),
         schema=keyed_schema(request.fields, node.traits.kinds, sequenced),
-        arrow=connector(options).gives_arrow(),
+        arrow=bool(options) and connector(options).gives_arrow(),
     )
     texts = declared(request, columns)
     references = tuple(c if text == quote(c) else None for c, text in zip(columns, texts, strict=True))
