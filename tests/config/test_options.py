@@ -105,7 +105,7 @@ def test_set_refuses_a_dialect_that_nobody_knows() -> None:
         registry.check_at_set("table.sql-dialect", "hiev")
 
 
-OWN_BESIDE = {"table.optimizer.distinct-state-reuse"}
+OWN_BESIDE = {"table.optimizer.distinct-state-reuse", "table.exec.arrow-expressions.enabled"}
 """Tidemill's own that stand beside Flink's of the same kind."""
 
 

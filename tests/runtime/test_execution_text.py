@@ -35,17 +35,17 @@ def test_stages_exchanges_operators_and_what_is_shared() -> None:
         "Stage 1",
         "  join: Join(joinType=[InnerJoin], where=[=(k, id)], select=[k, j, id], "
         "leftInputSpec=[NoUniqueKey], rightInputSpec=[NoUniqueKey])",
-        "    exchange(hash[k]) <- filter of scan[k, j, t]",
+        "    exchange(hash[k]) <- filter over Arrow of scan[k, j]",
         "    exchange(hash[id]) <- scan[id]",
         "Stage 2",
         "  group-aggregate: GroupAggregate(groupBy=[k], select=[k, COUNT(*) AS n])",
-        "    exchange(hash[k], local phase while it makes rows fewer) <- scan[k, j, t]",
+        "    exchange(hash[k], local phase while it makes rows fewer) <- scan[k, j]",
         "Stage 3 (in place: no exchange)",
         "  join: Join(joinType=[InnerJoin], where=[=(k, k0)], select=[k, n, k0, n0], "
         "leftInputSpec=[JoinKeyContainsUniqueKey], rightInputSpec=[JoinKeyContainsUniqueKey])",
         "    same partition <- group-aggregate (stage 2)",
         "    same partition <- group-aggregate (stage 2)",
-        "sink <- 1 computed columns of join (stage 1)",
+        "sink <- 1 computed columns over Arrow of join (stage 1)",
         "sink <- join (stage 3)",
         "scan runs once for 2 readers",
     ]
@@ -90,3 +90,22 @@ def test_not_in_is_partitioned_by_its_key() -> None:
         "summary to every partition",
         "query",
     ]
+
+
+def test_a_time_that_nobody_reads_is_not_decoded() -> None:
+    plain = "INSERT INTO s SELECT k, j, j FROM a WHERE j > 1"
+    windows = (
+        "INSERT INTO s SELECT k, COUNT(*), 1 FROM TABLE(TUMBLE(TABLE a, DESCRIPTOR(t), INTERVAL '1' DAY)) "
+        "GROUP BY window_start, window_end, k"
+    )
+    assert explained(f"EXPLAIN EXECUTION_PLAN {plain}").endswith("filter over Arrow of scan[k, j]\n")
+    both = explained(f"EXPLAIN EXECUTION_PLAN STATEMENT SET BEGIN {plain}; {windows}; END")
+    assert "sink <- filter over Arrow of scan[k, j, t]\n" in both
+    assert "watermarks of (scan[k, j, t])" in both
+
+
+def test_an_expression_without_a_kernel_runs_in_the_jvm() -> None:
+    insert = "EXPLAIN EXECUTION_PLAN INSERT INTO s SELECT k, j, CHAR_LENGTH(INITCAP(v)) FROM a"
+    assert explained(insert).endswith("sink <- 1 computed columns in the JVM of scan[k, j, v]\n")
+    filtered = explained(f"{insert} WHERE j > 1")
+    assert filtered.endswith("sink <- 1 computed columns in the JVM of filter over Arrow of scan[k, j, v]\n")

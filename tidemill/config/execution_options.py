@@ -65,7 +65,16 @@ CHECKPOINT_INTERVAL = Option(
     default=Duration(0),
     doc="Accepted for Flink's scripts; every epoch is a checkpoint here, so it changes nothing.",
 )
+ARROW_EXPRESSIONS = Option(
+    key="table.exec.arrow-expressions.enabled",
+    kind=bool,
+    default=True,
+    own=True,
+    doc="Whether a streaming job evaluates projections and filters over Arrow batches, in the Python worker "
+    "that has the rows, if all of their functions can be evaluated there exactly. Otherwise the JVM does.",
+)
 OPTIONS = (
+    ARROW_EXPRESSIONS,
     RUNTIME_MODE,
     PARALLELISM,
     CHECKPOINT_DIRECTORY,

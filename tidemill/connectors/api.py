@@ -459,6 +459,10 @@ class Connector:
         """Whether its sources are ``SplitSource``s."""
         return False
 
+    def gives_arrow(self) -> bool:
+        """Whether its sources are ``ArrowSource``s."""
+        return False
+
     def size(self, table: CatalogTable, options: Mapping[str, str]) -> int | None:
         """How many bytes all physical columns of all rows take once decoded, rather too many than too few.
         The table is not read for that; None where it is not known now."""

@@ -10,6 +10,7 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field, replace
 
+from tidemill.functions.arrays.api import Entry
 from tidemill.types.logical import LogicalType
 
 
@@ -94,13 +95,14 @@ def spark_aggregate(function: str, call: SparkAggregateCall, *args: str, conditi
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ScalarFunction:
     """``deterministic`` False stops folding; ``draws``: it is another value for each row, where the clock is
-    one for all."""
+    one for all. ``arrays``: the translation to Arrow, None where there is only the JVM."""
 
     name: str
     resolve: Resolver
     spark: Translation
     deterministic: bool = True
     draws: bool = False
+    arrays: Entry | None = None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

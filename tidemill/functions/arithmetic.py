@@ -10,6 +10,8 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 
 from tidemill.functions.api import Argument, Resolved, ScalarFunction, SparkCall
+from tidemill.functions.arrays import numeric
+from tidemill.functions.arrays.api import by_value, passed_on
 from tidemill.functions.coercion import as_decimal, common_type
 from tidemill.functions.interval import resolve_interval, spark_interval
 from tidemill.functions.sharing import share
@@ -184,13 +186,32 @@ _SIGNED = (t.YearMonthIntervalType, t.DayTimeIntervalType)
 _NEGATABLE = type(NUMERIC)("<NUMERIC_OR_INTERVAL>", (*t.NUMERIC_TYPES, *_SIGNED), default=t.INT)
 
 FUNCTIONS: tuple[ScalarFunction, ...] = (
-    ScalarFunction(name="+", resolve=_resolver("+", decimal_sum), spark=_plain("+")),
-    ScalarFunction(name="-", resolve=_resolver("-", decimal_sum), spark=_plain("-")),
-    ScalarFunction(name="*", resolve=_resolver("*", decimal_product), spark=_plain("*")),
-    ScalarFunction(name="/", resolve=_resolver("/", decimal_quotient), spark=_divide),
-    *with_aliases(ScalarFunction(name="%", resolve=_resolve_remainder, spark=_remainder), "MOD"),
-    ScalarFunction(name="UNARY -", resolve=signature("-", _NEGATABLE, result=same_as(0)), spark=_negate),
+    *(
+        ScalarFunction(
+            name=name,
+            resolve=_resolver(name, rule),
+            spark=_plain(name),
+            arrays=numeric.arithmetic(name),
+        )
+        for name, rule in (("+", decimal_sum), ("-", decimal_sum), ("*", decimal_product))
+    ),
     ScalarFunction(
-        name="UNARY +", resolve=signature("+", _NEGATABLE, result=same_as(0)), spark=lambda call: call.args[0]
+        name="/", resolve=_resolver("/", decimal_quotient), spark=_divide, arrays=numeric.quotient
+    ),
+    *with_aliases(
+        ScalarFunction(name="%", resolve=_resolve_remainder, spark=_remainder, arrays=numeric.remainder),
+        "MOD",
+    ),
+    ScalarFunction(
+        name="UNARY -",
+        resolve=signature("-", _NEGATABLE, result=same_as(0)),
+        spark=_negate,
+        arrays=numeric.negated,
+    ),
+    ScalarFunction(
+        name="UNARY +",
+        resolve=signature("+", _NEGATABLE, result=same_as(0)),
+        spark=lambda call: call.args[0],
+        arrays=by_value(passed_on),
     ),
 )

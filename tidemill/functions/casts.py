@@ -14,12 +14,15 @@ from tidemill.functions import casts_datetime as dt
 from tidemill.functions import casts_nested as nested
 from tidemill.functions import casts_numeric as num
 from tidemill.functions import casts_text as text
+from tidemill.functions.arrays import numeric, times
+from tidemill.functions.arrays import text as text_arrays
+from tidemill.functions.arrays.api import Kernel, passed_on
 from tidemill.functions.cast_step import CastStep
 from tidemill.functions.coercion import can_cast_implicitly, common_type
 from tidemill.types import logical as t
 from tidemill.types.physical import spark_type
 
-__all__ = ["can_cast", "can_cast_implicitly", "cast_sql", "common_type"]
+__all__ = ["can_cast", "can_cast_implicitly", "cast_kernel", "cast_sql", "common_type"]
 
 Converter = Callable[[CastStep], str]
 NestedConverter = Callable[[CastStep, nested.Caster], str]
@@ -116,6 +119,15 @@ def cast_sql(sql: str, source: t.LogicalType, target: t.LogicalType, *, safe: bo
     if pair in _NESTED:
         return _NESTED[pair](step, partial(_inner, safe, zone))
     raise ValueError(f"Cast function cannot convert value of type {source} to type {target}")
+
+
+def cast_kernel(source: t.LogicalType, target: t.LogicalType, zone: str) -> Kernel | None:
+    """The kernel of CAST and TRY_CAST for values that cannot fail; None for other types."""
+    if source.with_nullable(True) == target.with_nullable(True):
+        return passed_on
+    return (
+        numeric.cast(source, target) or text_arrays.cast(source, target) or times.cast(source, target, zone)
+    )
 
 
 def _inner(safe: bool, zone: str, sql: str, source: t.LogicalType, target: t.LogicalType) -> str:

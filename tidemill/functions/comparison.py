@@ -10,6 +10,7 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 
 from tidemill.functions.api import Argument, Resolved, Resolver, ScalarFunction, SignatureError, SparkCall
+from tidemill.functions.arrays import logic
 from tidemill.functions.casts import cast_sql
 from tidemill.functions.coercion import common_type, widest
 from tidemill.functions.sharing import share
@@ -263,7 +264,12 @@ FUNCTIONS: tuple[ScalarFunction, ...] = (
         spark=lambda call: matching(call.args[0], call.arg_types[0]),
     ),
     *(
-        ScalarFunction(name=o, resolve=_resolver(o, 2, 2, ordering=o not in ("=", "<>")), spark=_binary(o))
+        ScalarFunction(
+            name=o,
+            resolve=_resolver(o, 2, 2, ordering=o not in ("=", "<>")),
+            spark=_binary(o),
+            arrays=logic.compare(o),
+        )
         for o in OPERATORS
     ),
     ScalarFunction(
@@ -276,6 +282,11 @@ FUNCTIONS: tuple[ScalarFunction, ...] = (
         resolve=_resolver("IS NOT DISTINCT FROM", 2, 2, nulls=False),
         spark=_distinct(""),
     ),
-    ScalarFunction(name="BETWEEN", resolve=_resolver("BETWEEN", 3, 3, ordering=True), spark=_between),
-    ScalarFunction(name="IN", resolve=_resolve_in, spark=_in),
+    ScalarFunction(
+        name="BETWEEN",
+        resolve=_resolver("BETWEEN", 3, 3, ordering=True),
+        spark=_between,
+        arrays=logic.between,
+    ),
+    ScalarFunction(name="IN", resolve=_resolve_in, spark=_in, arrays=logic.is_in),
 )

@@ -9,6 +9,7 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 
 from tidemill.functions.api import Argument, Resolved, ScalarFunction, SignatureError, SparkCall
+from tidemill.functions.arrays import logic
 from tidemill.functions.coercion import common_type, widest
 from tidemill.functions.comparison import comparison_type, equal_sql
 from tidemill.functions.sharing import share
@@ -69,7 +70,8 @@ def _uniform(name: str, least: int, most: int | None, nullable: Callable[[Types]
         arg_types = tuple(wide.with_nullable(_nullable(k)) for k in types)
         return Resolved(arg_types=arg_types, result=wide.with_nullable(nullable(types)))
 
-    return ScalarFunction(name=name, resolve=resolve, spark=_UNIFORM[name])
+    arrays = logic.coalesce if _UNIFORM[name] is _coalesce else None
+    return ScalarFunction(name=name, resolve=resolve, spark=_UNIFORM[name], arrays=arrays)
 
 
 def _nullable(kind: t.LogicalType) -> bool:
@@ -127,7 +129,7 @@ _UNIFORM: dict[str, Callable[[SparkCall], str]] = {
 FUNCTIONS: tuple[ScalarFunction, ...] = (
     ScalarFunction(name="CASE", resolve=_resolve_case, spark=_case),
     ScalarFunction(name="IF", resolve=_resolve_if, spark=_if),
-    ScalarFunction(name="NULLIF", resolve=_resolve_nullif, spark=_nullif),
+    ScalarFunction(name="NULLIF", resolve=_resolve_nullif, spark=_nullif, arrays=logic.nullif),
     _uniform("COALESCE", 1, None, _all_null),
     _uniform("IFNULL", 2, 2, _all_null),
     _uniform("GREATEST", 1, None, _any_null),

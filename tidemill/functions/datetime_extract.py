@@ -10,6 +10,7 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 
 from tidemill.functions.api import Argument, Resolved, Resolver, ScalarFunction, SignatureError, SparkCall
+from tidemill.functions.arrays import times
 from tidemill.functions.casts_datetime import EPOCH, seconds_between
 from tidemill.functions.signatures import check_count, mismatch
 from tidemill.types import logical as t
@@ -118,9 +119,19 @@ def _extract(unit: str | None) -> Callable[[SparkCall], str]:
 
 
 FUNCTIONS: tuple[ScalarFunction, ...] = (
-    ScalarFunction(name="EXTRACT", resolve=_resolver("EXTRACT", None), spark=_extract(None)),
+    ScalarFunction(
+        name="EXTRACT",
+        resolve=_resolver("EXTRACT", None),
+        spark=_extract(None),
+        arrays=times.extract(None),
+    ),
     *(
-        ScalarFunction(name=name, resolve=_resolver(name, unit), spark=_extract(unit))
+        ScalarFunction(
+            name=name,
+            resolve=_resolver(name, unit),
+            spark=_extract(unit),
+            arrays=times.extract(unit),
+        )
         for name, unit in _SHORT_FORMS.items()
     ),
 )

@@ -10,6 +10,7 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 
 from tidemill.functions.api import Argument, Resolved, Resolver, ScalarFunction, SignatureError, SparkCall
+from tidemill.functions.arrays import times
 from tidemill.functions.casts_datetime import MILLIS_PER_DAY, cut_fraction
 from tidemill.functions.numeric import CEIL_NUMBER, FLOOR_NUMBER, whole_number_resolver
 from tidemill.functions.sharing import share
@@ -158,7 +159,12 @@ def _spark(name: str, number: Callable[[SparkCall], str]) -> Callable[[SparkCall
 
 
 FUNCTIONS: tuple[ScalarFunction, ...] = (
-    ScalarFunction(name="FLOOR", resolve=_resolver("FLOOR"), spark=_spark("FLOOR", FLOOR_NUMBER)),
+    ScalarFunction(
+        name="FLOOR",
+        resolve=_resolver("FLOOR"),
+        spark=_spark("FLOOR", FLOOR_NUMBER),
+        arrays=times.floor,
+    ),
     *with_aliases(
         ScalarFunction(name="CEIL", resolve=_resolver("CEIL"), spark=_spark("CEIL", CEIL_NUMBER)), "CEILING"
     ),

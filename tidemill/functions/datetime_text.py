@@ -10,6 +10,7 @@ from collections.abc import Callable, Mapping
 
 from tidemill.errors import NotSupportedError
 from tidemill.functions.api import Argument, Resolved, ScalarFunction, SparkCall
+from tidemill.functions.arrays import times
 from tidemill.functions.casts import cast_sql
 from tidemill.functions.casts_datetime import cut_fraction, utc_instant
 from tidemill.functions.datetime_patterns import LENIENT, SMART, Reader, read_sql, spark_pattern
@@ -32,7 +33,6 @@ from tidemill.types import logical as t
 _DEFAULT_PATTERN = "yyyy-MM-dd HH:mm:ss"
 _UNREADABLE = "(-9223372036854775807L - 1L)"
 _MILLIS_STAMP = t.TimestampType(precision=3)
-_FIXED_ZONES = ("UTC", "Etc/UTC", "GMT", "Z", "UTC+00:00", "+00:00")
 
 
 def _pattern(call: SparkCall, index: int) -> str:
@@ -59,7 +59,7 @@ def format_local(local: str, pattern: str, zone: str) -> str:
     """Text of a TIMESTAMP_NTZ: Spark's date_format would take it through the session's zone, where a
     clock change shifts hours that do not exist; its JSON writer leaves it alone."""
     form = string_literal(spark_pattern(pattern))
-    if zone in _FIXED_ZONES:
+    if zone in times.UTC_ZONES:
         return f"date_format({local}, {form})"
     json = f"to_json(named_struct('v', {local}), map('timestampNTZFormat', {form}))"
     return f"get_json_object({json}, '$.v')"
@@ -212,6 +212,7 @@ FUNCTIONS: tuple[ScalarFunction, ...] = (
             forms="DATE_FORMAT(<TIMESTAMP>, <CHARACTER>)\nDATE_FORMAT(<CHARACTER>, <CHARACTER>)",
         ),
         spark=_date_format,
+        arrays=times.text,
     ),
     ScalarFunction(
         name="TO_DATE",
@@ -225,7 +226,9 @@ FUNCTIONS: tuple[ScalarFunction, ...] = (
         ),
         spark=_text_to_stamp,
     ),
-    ScalarFunction(name="TO_TIMESTAMP_LTZ", resolve=_resolve_instant, spark=_to_instant),
+    ScalarFunction(
+        name="TO_TIMESTAMP_LTZ", resolve=_resolve_instant, spark=_to_instant, arrays=times.instant
+    ),
     ScalarFunction(
         name="UNIX_TIMESTAMP",
         resolve=overloaded(

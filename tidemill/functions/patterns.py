@@ -11,6 +11,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 
 from tidemill.functions.api import Argument, Resolved, ScalarFunction, SignatureError, SparkCall
+from tidemill.functions.arrays import patterns
 from tidemill.functions.pattern_text import CLASSES, SIMILAR_SPECIALS, like_regex, similar_regex
 from tidemill.functions.signatures import CHARACTER, fixed, signature
 from tidemill.functions.spark_text import quoted
@@ -140,6 +141,6 @@ def _invalid(pattern: str) -> SignatureError:
 
 
 FUNCTIONS: tuple[ScalarFunction, ...] = (
-    ScalarFunction(name="LIKE", resolve=_resolve_like, spark=_like),
+    ScalarFunction(name="LIKE", resolve=_resolve_like, spark=_like, arrays=patterns.like),
     ScalarFunction(name="SIMILAR TO", resolve=_resolve_similar, spark=_similar),
 )

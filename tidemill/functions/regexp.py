@@ -10,6 +10,7 @@ from __future__ import annotations
 from collections.abc import Callable
 
 from tidemill.functions.api import ScalarFunction, SparkCall, Translation
+from tidemill.functions.arrays import patterns
 from tidemill.functions.java_regex import group_count, is_broken, may_skip_groups
 from tidemill.functions.sharing import share
 from tidemill.functions.signatures import AS_INT, CHARACTER, fixed, nullable, signature
@@ -118,6 +119,7 @@ FUNCTIONS: tuple[ScalarFunction, ...] = (
         name="REGEXP",
         resolve=signature("REGEXP", CHARACTER, CHARACTER, result=fixed(t.BOOLEAN)),
         spark=_unless_broken(_like, "CASE WHEN {0} IS NOT NULL THEN FALSE END"),
+        arrays=patterns.matches,
     ),
     ScalarFunction(
         name="REGEXP_REPLACE",
@@ -130,6 +132,7 @@ FUNCTIONS: tuple[ScalarFunction, ...] = (
         name="REGEXP_EXTRACT",
         resolve=signature("REGEXP_EXTRACT", CHARACTER, CHARACTER, AS_INT, result=_TEXT, optional=1),
         spark=_unless_broken(_with_group(_extract, 0)),
+        arrays=patterns.extract,
     ),
     ScalarFunction(
         name="REGEXP_EXTRACT_ALL",

@@ -8,6 +8,8 @@ it NOT NULL.
 from __future__ import annotations
 
 from tidemill.functions.api import Resolver, ScalarFunction, SparkCall, Translation
+from tidemill.functions.arrays import text
+from tidemill.functions.arrays.api import Entry, by_value
 from tidemill.functions.signatures import (
     CHARACTER,
     INTEGER,
@@ -33,8 +35,10 @@ from tidemill.types import logical as t
 _TEXT = fixed(t.STRING)
 
 
-def _f(name: str, resolve: Resolver, spark: Translation, *aliases: str) -> tuple[ScalarFunction, ...]:
-    return with_aliases(ScalarFunction(name=name, resolve=resolve, spark=spark), *aliases)
+def _f(
+    name: str, resolve: Resolver, spark: Translation, *aliases: str, arrays: Entry | None = None
+) -> tuple[ScalarFunction, ...]:
+    return with_aliases(ScalarFunction(name=name, resolve=resolve, spark=spark, arrays=arrays), *aliases)
 
 
 def _as_varchar(index: int) -> Rule:
@@ -161,10 +165,12 @@ def _overlay_of(text: str, new: str, start: str, length: str) -> str:
     )
 
 
-def _string(name: str, result: Rule, *aliases: str, spark: str = "") -> tuple[ScalarFunction, ...]:
+def _string(
+    name: str, result: Rule, *aliases: str, arrays: Entry | None = None
+) -> tuple[ScalarFunction, ...]:
     """One character argument."""
-    text = spark or f"{name.lower()}({{0}})"
-    return _f(name, signature(name, CHARACTER, result=result), template(text), *aliases)
+    spark = template(f"{name.lower()}({{0}})")
+    return _f(name, signature(name, CHARACTER, result=result), spark, *aliases, arrays=arrays)
 
 
 _INT = fixed(t.INT)
@@ -174,8 +180,14 @@ FUNCTIONS: tuple[ScalarFunction, ...] = (
         "||",
         signature("||", CHARACTER, CHARACTER, result=_concatenated, forms=_CONCAT_FORMS),
         template("concat({all})"),
+        arrays=by_value(text.concatenated),
     ),
-    *_f("CONCAT", signature("CONCAT", CHARACTER, result=_TEXT, variadic=True), template("concat({all})")),
+    *_f(
+        "CONCAT",
+        signature("CONCAT", CHARACTER, result=_TEXT, variadic=True),
+        template("concat({all})"),
+        arrays=by_value(text.concatenated),
+    ),
     *_f(
         "CONCAT_WS",
         signature(
@@ -183,32 +195,46 @@ FUNCTIONS: tuple[ScalarFunction, ...] = (
         ),
         _concat_ws,
     ),
-    *_string("CHAR_LENGTH", _INT, "CHARACTER_LENGTH"),
-    *_string("UPPER", same_as(0)),
-    *_string("LOWER", same_as(0)),
+    *_string("CHAR_LENGTH", _INT, "CHARACTER_LENGTH", arrays=by_value(text.length)),
+    *_string("UPPER", same_as(0), arrays=by_value(text.upper)),
+    *_string("LOWER", same_as(0), arrays=by_value(text.lower)),
     *_f("INITCAP", signature("INITCAP", CHARACTER, result=same_as(0)), _initcap),
-    *_f("TRIM", signature("TRIM", CHARACTER, CHARACTER, result=_as_varchar(0), optional=1), _trim),
+    *_f(
+        "TRIM",
+        signature("TRIM", CHARACTER, CHARACTER, result=_as_varchar(0), optional=1),
+        _trim,
+        arrays=text.trim(),
+    ),
     *_f(
         "LTRIM",
         signature("LTRIM", CHARACTER, CHARACTER, result=_as_varchar(0), optional=1),
         _trim_side("LEADING"),
+        arrays=text.trim("LEADING"),
     ),
     *_f(
         "RTRIM",
         signature("RTRIM", CHARACTER, CHARACTER, result=_as_varchar(0), optional=1),
         _trim_side("TRAILING"),
+        arrays=text.trim("TRAILING"),
     ),
-    *_f("BTRIM", signature("BTRIM", CHARACTER, CHARACTER, result=_TEXT, optional=1), _trim_side("BOTH")),
+    *_f(
+        "BTRIM",
+        signature("BTRIM", CHARACTER, CHARACTER, result=_TEXT, optional=1),
+        _trim_side("BOTH"),
+        arrays=text.trim("BOTH"),
+    ),
     *_f(
         "SUBSTRING",
         signature("SUBSTRING", CHARACTER, INTEGER, INTEGER, result=nullable(_as_varchar(0)), optional=1),
         _substring,
         "SUBSTR",
+        arrays=text.substring,
     ),
     *_f(
         "LEFT",
         signature("LEFT", CHARACTER, INTEGER, result=nullable(_as_varchar(0))),
         template("left({0}, {1})"),
+        arrays=text.left,
     ),
     *_f(
         "RIGHT",
@@ -219,7 +245,12 @@ FUNCTIONS: tuple[ScalarFunction, ...] = (
     *_f("RPAD", signature("RPAD", CHARACTER, INTEGER, CHARACTER, result=nullable(_TEXT)), _pad("rpad")),
     *_f("REPEAT", signature("REPEAT", CHARACTER, INTEGER, result=_TEXT), _repeat),
     *_string("REVERSE", nullable(_TEXT)),
-    *_f("REPLACE", signature("REPLACE", CHARACTER, CHARACTER, CHARACTER, result=_TEXT), _replace),
+    *_f(
+        "REPLACE",
+        signature("REPLACE", CHARACTER, CHARACTER, CHARACTER, result=_TEXT),
+        _replace,
+        arrays=text.replace,
+    ),
     *_f(
         "TRANSLATE",
         signature(

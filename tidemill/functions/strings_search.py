@@ -5,6 +5,8 @@ from __future__ import annotations
 from collections.abc import Mapping
 
 from tidemill.functions.api import Argument, Resolved, Resolver, ScalarFunction, SignatureError, SparkCall
+from tidemill.functions.arrays import patterns, text
+from tidemill.functions.arrays.api import Entry
 from tidemill.functions.sharing import share
 from tidemill.functions.signatures import (
     AS_INT,
@@ -156,12 +158,13 @@ _HEX_FLOAT = r"0[xX]([0-9a-fA-F]+\.?|[0-9a-fA-F]*\.[0-9a-fA-F]+)[pP][+-]?[0-9]+"
 _JAVA_DOUBLE = rf"\A[\x00-\x20]*[+-]?(NaN|Infinity|({_DIGITS}|{_HEX_FLOAT})[fFdD]?)[\x00-\x20]*\z"
 
 
-def _affix(name: str) -> ScalarFunction:
+def _affix(name: str, arrays: Entry) -> ScalarFunction:
     def resolve(arguments: tuple[Argument, ...], options: Mapping[str, str]) -> Resolved:
         texts = signature(name, CHARACTER, CHARACTER, result=_BOOLEAN)
         return overloaded(signature(name, BINARY, BINARY, result=_BOOLEAN), texts)(arguments, options)
 
-    return ScalarFunction(name=name, resolve=resolve, spark=template(f"{name.lower()}({{0}}, {{1}})"))
+    spark = template(f"{name.lower()}({{0}}, {{1}})")
+    return ScalarFunction(name=name, resolve=resolve, spark=spark, arrays=arrays)
 
 
 def _resolve_elt(arguments: tuple[Argument, ...], _: Mapping[str, str]) -> Resolved:
@@ -203,7 +206,9 @@ FUNCTIONS: tuple[ScalarFunction, ...] = (
     ScalarFunction(
         name="SPLIT", resolve=signature("SPLIT", CHARACTER, CHARACTER, result=fixed(_TEXTS)), spark=_split
     ),
-    ScalarFunction(name="SPLIT_INDEX", resolve=_split_resolver(), spark=_split_index),
+    ScalarFunction(
+        name="SPLIT_INDEX", resolve=_split_resolver(), spark=_split_index, arrays=text.split_index
+    ),
     ScalarFunction(
         name="STR_TO_MAP",
         resolve=overloaded(
@@ -213,8 +218,8 @@ FUNCTIONS: tuple[ScalarFunction, ...] = (
         spark=_str_to_map,
     ),
     ScalarFunction(name="ELT", resolve=_resolve_elt, spark=template("elt({all})")),
-    _affix("STARTSWITH"),
-    _affix("ENDSWITH"),
+    _affix("STARTSWITH", patterns.starts_with),
+    _affix("ENDSWITH", patterns.ends_with),
     _class_of("IS_ALPHA", r"\A\p{L}+\z", "FALSE"),
     _class_of("IS_DIGIT", r"\A\p{Nd}+\z", "TRUE"),
     _class_of("IS_DECIMAL", _JAVA_DOUBLE, "TRUE"),

@@ -111,7 +111,8 @@ class StreamingJob:
     _single: set[str] = field(init=False)
     _paces: Paces = field(init=False)
     _whole: frozenset[str] = frozenset()
-    """Operators that get their rows as they are, as combined ones once did not tell them enough."""
+    """Operators that get their rows as they are, as combined ones once did not tell them enough, and
+    projections that the JVM computes, as a kernel once could not."""
     _hot: hot_keys.Hot = field(default_factory=dict)
     _started: int = 0
     _commit: EpochCommit = field(
@@ -320,16 +321,24 @@ class StreamingJob:
             self._report.value = {}
             try:
                 found = self._run(plan)
-                tasks = [task for task in self._report.value.values() if task["epoch"] == plan.epoch]
-                again, hot = {t["operator"] for t in tasks if t.get(AGAIN)}, hot_keys.heard(self._hot, tasks)
-                if not again and hot == self._hot:
+                if not self._learned(plan):
                     return found
-                left, self._whole, self._hot = left + 1, self._whole | again, hot
+                left += 1
             except Exception as e:
                 error = translated(e)
-                if not (left and _may_succeed(error) and self.checkpoint.is_owned):
+                # What a task leaves out because it asks for another run may be what others miss.
+                again = self._learned(plan) or (left and _may_succeed(error))
+                if not (again and self.checkpoint.is_owned):
                     raise error from e
             self._discard(plan)
+
+    def _learned(self, plan: EpochPlan) -> bool:
+        """Whether the tasks of the run ask for another run of the epoch, done in another way."""
+        tasks = [task for task in self._report.value.values() if task["epoch"] == plan.epoch]
+        again, hot = {t["operator"] for t in tasks if t.get(AGAIN)}, hot_keys.heard(self._hot, tasks)
+        known = again <= self._whole and hot == self._hot
+        self._whole, self._hot = self._whole | again, hot
+        return not known
 
     def _run(self, plan: EpochPlan) -> tuple[pa.Table | None, dict[str, list[str]]]:
         context = self.spark.sparkContext

@@ -10,8 +10,11 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping
 
 from tidemill.runtime import graph as g
+from tidemill.runtime.arrow_rows import ArrowRows
 from tidemill.runtime.compile.context import CompileContext
 from tidemill.runtime.stages import Leaf, Stage, Stages, Task
+
+_ARROW = ArrowRows(reads=lambda read: read.arrow)
 
 
 def execution_text(outputs: Mapping[str, g.ExecNode], context: CompileContext) -> str:
@@ -91,10 +94,12 @@ def _made_by(node: g.Keyed, stages: Stages) -> str:
 def _step(node: g.Select | g.Generate) -> list[str]:
     if isinstance(node, g.Generate):
         return ["generated rows"]
-    computed = sum(reference is None for reference in node.references)
+    pairs = zip(node.references, node.expressions, strict=True)
+    computed = sum(reference is None and text != g.UNREAD for reference, text in pairs)
     steps = [f"{computed} computed columns"] if computed else []
     steps += ["filter"] * (node.condition is not None)
-    return steps + ["own updates"] * (node.marked is not None)
+    place = "over Arrow" if _ARROW.go_on(node) else "in the JVM"
+    return [f"{step} {place}" for step in steps] + ["own updates"] * (node.marked is not None)
 
 
 def _name(node: g.ExecNode) -> str:

@@ -1,4 +1,5 @@
-"""The exec graph: what an epoch runs. Every expression is Spark SQL text, or a call over such texts.
+"""The exec graph: what an epoch runs. Every expression is Spark SQL text, or a call over such texts; a
+projection may have a second translation, for rows in Python workers (``Arrays``).
 
 The graph is built once per job, from the physical plan. ``runtime.spark.epoch_frames`` turns it into
 lazy frames, epoch by epoch. Nodes have the columns of their frame by name, and up to three hidden
@@ -19,6 +20,7 @@ import pyarrow as pa
 from tidemill.changelog.rowkind import INSERT_ONLY, KIND_COLUMN, SEQUENCE_COLUMN, RowKind
 from tidemill.changelog.watermarks import WATERMARK_COLUMN
 from tidemill.connectors.lookup.asking import Asking
+from tidemill.functions.arrays.expressions import Projection
 from tidemill.operators.api import OperatorSpec, Summary
 from tidemill.operators.buckets import Buckets, Everywhere
 from tidemill.operators.window.assigners.attached import AttachedWindows
@@ -37,6 +39,17 @@ class UserColumn:
 
 Expression = str | UserColumn
 """Spark SQL text, or a call that Spark SQL cannot say."""
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Arrays:
+    """What a ``Select`` computes, for rows that are Arrow batches in a Python worker. ``name``: who reports a
+    batch that the kernels cannot treat exactly, after which the JVM computes all rows. ``schema``: of the
+    rows without event time, as Spark DDL."""
+
+    name: str
+    projection: Projection
+    schema: str
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -79,10 +92,12 @@ class ExecNode:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Read(ExecNode):
-    """The epoch's range of source ``source``. ``schema`` describes its rows as Spark DDL."""
+    """The epoch's range of source ``source``. ``schema`` describes its rows as Spark DDL. ``arrow``: they are
+    made as Arrow batches."""
 
     source: str
     schema: str
+    arrow: bool = False
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -134,6 +149,8 @@ class Select(ExecNode):
     keeps_time: bool = True
     kind: str | None = None
     """Spark text, over the input's columns, of the kind of each row where the node gives it."""
+    arrays: Arrays | None = None
+    """The same over Arrow batches; None if an expression has no entry for Arrow."""
 
     @property
     def timed(self) -> bool:
@@ -262,14 +279,20 @@ class Keyed(ExecNode):
         return self.keeps_time
 
 
-def choice(node: ExecNode, columns: tuple[str, ...], chosen: tuple[str, ...], sequenced: bool) -> Select:
-    """The columns ``chosen`` of ``node`` under the names ``columns``."""
+UNREAD = "NULL"
+"""The text of a column at which nobody looks."""
+
+
+def choice(
+    node: ExecNode, columns: tuple[str, ...], chosen: tuple[str | None, ...], sequenced: bool
+) -> Select:
+    """The columns ``chosen`` of ``node`` under the names ``columns``; None: nobody looks at it."""
     return Select(
         columns=columns,
         kinds=node.kinds,
         sequenced=sequenced,
         input=node,
-        expressions=tuple(map(quote, chosen)),
+        expressions=tuple(UNREAD if c is None else quote(c) for c in chosen),
         references=chosen,
     )
 

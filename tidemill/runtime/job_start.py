@@ -20,6 +20,7 @@ from tidemill.catalog.table import CatalogTable
 from tidemill.config.emit_options import LATE_ROWS_TABLE
 from tidemill.config.epoch_options import MAX_BYTES, MAX_ROWS
 from tidemill.config.execution_options import (
+    ARROW_EXPRESSIONS,
     CHECKPOINT_DIRECTORY,
     CLAIM_MODE,
     IGNORE_UNCLAIMED,
@@ -213,6 +214,7 @@ def compile_context(
         idle_timeout=config.read(IDLE_TIMEOUT).milliseconds,
         bundle=_bundle(config),
         keeps_late=bool(config.read(LATE_ROWS_TABLE)),
+        arrays=config.read(ARROW_EXPRESSIONS),
         fence=fence,
     )
     with_room(lambda: context.survey(roots))

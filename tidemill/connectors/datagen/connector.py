@@ -69,6 +69,9 @@ class DatagenConnector(Connector):
         declared += [ConnectorOption(key=key) for key in sorted(read.known)]
         check_unknown(self.identifier, declared, options, general=("connector",))
 
+    def gives_arrow(self) -> bool:
+        return True
+
     def source(self, request: SourceRequest) -> GeneratedSource:
         options = OptionValues(_OPTIONS, request.options)
         read, values = _read_fields(request.table, request.options)

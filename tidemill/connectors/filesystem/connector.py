@@ -84,6 +84,9 @@ class FilesystemConnector(Connector):
         """A message of an update has the row as it was, too: a file of such messages is no upsert sink."""
         return self._format(options).kinds()
 
+    def gives_arrow(self) -> bool:
+        return True
+
     def source(self, request: SourceRequest) -> FileSource:
         found = self._format(request.options)
         options = OptionValues(self.options, request.options)

@@ -134,6 +134,9 @@ class KafkaConnector(Connector):
         """Partitions are ordered, each by itself."""
         return True
 
+    def gives_arrow(self) -> bool:
+        return True
+
     def places(self, options: Mapping[str, str], *, role: str, streaming: bool) -> Mapping[str, str]:
         """Where workers leave rows for the commit, which the driver sends."""
         return {"sink.staging-path": _staging(OptionValues(self.options, options))} if role == "sink" else {}

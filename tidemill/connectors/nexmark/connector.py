@@ -142,6 +142,9 @@ class NexmarkConnector(Connector):
                 )
             _check_type(column.name, column.type)
 
+    def gives_arrow(self) -> bool:
+        return True
+
     def source(self, request: SourceRequest) -> GeneratedSource:
         options = OptionValues(_OPTIONS, request.options)
         limited = request.streaming and (options["rate.limited"] or not options["max-emit-speed"])

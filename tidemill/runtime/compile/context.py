@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 
 from pyspark.sql import DataFrame
@@ -16,9 +16,11 @@ from tidemill.physical.digests import PASSING, Digests, table_digest
 from tidemill.physical.explain.attributes import describe
 from tidemill.physical.sinks import arrives_by_time
 from tidemill.physical.traits.arrival import Arrival, arrival
+from tidemill.physical.traits.determinism import keeps_values
 from tidemill.physical.traits.event_time import timed_nodes
 from tidemill.physical.tree import walk
 from tidemill.plan.column_filters import column_filters
+from tidemill.plan.expressions import Expr, InputRef
 from tidemill.runtime import graph as g
 from tidemill.runtime.checkpoint.operator_schema import OperatorSchema
 from tidemill.runtime.compile.state_names import NamedCalls, StateNames, operator_schema, unused
@@ -42,6 +44,7 @@ class CompileContext:
     ``sub_plans``: by operator id the digest of its plan.
     ``idle_timeout``: after how many ms without rows a source is idle, where its table does not say.
     ``bundle``: how many rows a mini-batch has at most, None where that is not said.
+    ``arrays``: expressions are evaluated over Arrow batches where that is possible.
     ``keeps_late``: rows that come too late are wanted as they came. ``fence``: where links among files lead.
     ``digests`` tell which parts of the plans are equal, ``state`` which state an operator takes up.
     ``timed``: ids, and ``timed_digests``: digests, of the nodes whose rows carry their watermark; ``told``:
@@ -61,6 +64,7 @@ class CompileContext:
     keeps_late: bool = False
     fence: Fence = OPEN
     streaming: bool = True
+    arrays: bool = True
     sources: dict[str, Source] = field(default_factory=dict)
     descriptions: dict[str, str] = field(default_factory=dict)
     tables: dict[str, str] = field(default_factory=dict)
@@ -79,7 +83,7 @@ class CompileContext:
     _scans: dict[str, p.TableSourceScan] = field(default_factory=dict)
     _wanted: dict[str, list[ColumnFilter]] = field(default_factory=dict)
 
-    def survey(self, roots: Iterable[p.PhysicalNode]) -> None:
+    def survey(self, roots: Sequence[p.PhysicalNode]) -> None:
         """Looks at all plans of the job before the first is compiled: what their equal parts must give."""
         for root in roots:
             self.state.survey(walk(root))
@@ -97,8 +101,27 @@ class CompileContext:
                     known is None or known.traits.kinds < node.traits.kinds
                 ):
                     self._fullest[digest] = node
-                if isinstance(node, p.TableSourceScan):
-                    self._widen(node)
+        for root in roots:
+            self._read(root, None)
+            for node in walk(root):
+                for below in () if self._hands_on(node) else node.inputs:
+                    self._read(below, node)
+
+    def _read(self, node: p.PhysicalNode, reader: p.PhysicalNode | None) -> None:
+        """Notes the columns of the scan, if any, whose rows ``node`` hands on to ``reader``. A watermark that
+        nobody works by asks for no time."""
+        while self._hands_on(node):
+            (node,) = node.inputs
+        if isinstance(node, p.TableSourceScan):
+            wanted = frozenset(range(len(node.columns)))
+            if isinstance(reader, p.Calc) and not keeps_values(reader):
+                wanted = used_fields((*reader.projections, reader.condition))
+            self._widen(node, wanted)
+
+    def _hands_on(self, node: p.PhysicalNode) -> bool:
+        if isinstance(node, p.WatermarkAssigner):
+            return self.digests.of(node) not in self.timed_digests
+        return isinstance(node, PASSING)
 
     def fullest(self, digest: str, node: p.PhysicalNode) -> p.PhysicalNode:
         """Of the nodes of this digest one that gives -U if any of them does."""
@@ -107,10 +130,9 @@ class CompileContext:
     def whole_scan(self, scan: p.TableSourceScan) -> p.TableSourceScan:
         """The one scan of the table with all columns that are read of it, at least one; maybe ``scan``."""
         place = table_digest(scan.table, dict(scan.options))
-        whole = self._scans.get(place)
-        if whole is None:
-            self._widen(scan)
-            whole = self._scans[place]
+        if place not in self._scans:
+            self._read(scan, None)
+        whole = self._scans[place]
         same = scan.columns == whole.columns and scan.fields == whole.fields
         return scan if same else whole
 
@@ -118,14 +140,16 @@ class CompileContext:
         """What holds for every row of the table that any of the job's scans asks for."""
         return (AnyOf(tuple(self._wanted[table_digest(scan.table, dict(scan.options))])),)
 
-    def _widen(self, scan: p.TableSourceScan) -> None:
+    def _widen(self, scan: p.TableSourceScan, wanted: frozenset[int]) -> None:
         place = table_digest(scan.table, dict(scan.options))
         self._wanted.setdefault(place, []).append(AllOf(column_filters(scan.filters, scan.columns)))
         known = self._scans.get(place)
         pairs = [] if known is None else list(zip(known.columns, known.fields, strict=True))
         read = {c for c, _ in pairs}
         pairs += [
-            (c, Field(c, f.type)) for c, f in zip(scan.columns, scan.fields, strict=True) if c not in read
+            (c, Field(c, f.type))
+            for i, (c, f) in enumerate(zip(scan.columns, scan.fields, strict=True))
+            if i in wanted and c not in read
         ]
         if not pairs:
             # Only the rows count (COUNT(*)): one column tells how many there are.
@@ -188,3 +212,9 @@ class CompileContext:
         self.sub_plans[key] = self.digests.of(node)
         self.descriptions[key] = describe(node)
         return key
+
+
+def used_fields(expressions: Iterable[Expr | None]) -> frozenset[int]:
+    """The fields of the input that the expressions look at."""
+    parts = (part for expr in expressions if expr is not None for part in expr.walk())
+    return frozenset(part.index for part in parts if isinstance(part, InputRef))

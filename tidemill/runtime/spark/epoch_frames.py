@@ -27,8 +27,10 @@ from tidemill.operators.api import LocalPhase
 from tidemill.operators.buckets import Everywhere
 from tidemill.operators.window.assigners.attached import AttachedWindows
 from tidemill.runtime import graph as g
+from tidemill.runtime.arrow_rows import ArrowRows, computed_over
 from tidemill.runtime.hot_keys import Hot
-from tidemill.runtime.placement import origin, origins_of
+from tidemill.runtime.placement import Origin, origin, origins_of
+from tidemill.runtime.spark.computed import Computed
 from tidemill.runtime.spark.exchange import (
     BLOCK_SCHEMA,
     PARTITION_COLUMN,
@@ -55,7 +57,8 @@ from tidemill.types.physical import quote
 class EpochFrames:
     """Everything the frames of one epoch depend on; ``ranges``: (start, end] per source id; ``reading``: in
     which branch of which union they are; ``folder``: of the large blocks of exchanges; ``whole``: operators
-    whose rows are not combined before their exchange; ``hot``: keys whose rows they get in all buckets."""
+    whose rows are not combined before their exchange, and projections that the JVM computes; ``hot``: keys
+    whose rows they get in all buckets."""
 
     spark: SparkSession
     sources: dict[str, Source]
@@ -92,7 +95,7 @@ class EpochFrames:
         chosen = tuple(places[name] for name in (*found.columns, *node.hidden))
         names = (*node.columns, *node.hidden)
         renamed = _Renamed(places=chosen, names=names, marked=_marked(below, found.marked), then=through)
-        if self._is_arrow(below):
+        if self._arrow.made(below) or (isinstance(below, g.Select) and self._arrow.go_on(below)):
             return self._rows(below, renamed, schema)
         return map_batches(self.frame(node), through, schema)
 
@@ -108,7 +111,7 @@ class EpochFrames:
     @_make.register
     def _(self, node: g.Read) -> DataFrame:
         spread = self.stages.spread(node)
-        if spread is not None and self._is_arrow(node):
+        if spread is not None and self._arrow.made(node):
             return self._rows(node, None, node.schema)
         if id(node) in self._kept:
             return self._kept[id(node)]
@@ -123,6 +126,9 @@ class EpochFrames:
 
     @_make.register
     def _(self, node: g.Select) -> DataFrame:
+        columns = (*node.columns, *node.hidden)
+        if node.arrays is not None and columns and not node.timed and self._arrow.go_on(node):
+            return self._on_the_way(node, iter, node.arrays.schema, None).toDF(*columns)
         frame = self.frame(node.input)
         if node.condition is not None:
             frame = frame.where(F.expr(node.condition))
@@ -190,17 +196,21 @@ class EpochFrames:
             return self._keyed(self.stages.stage(node), None, node.schema, Handover(across=True))
         return self._rows(node, None, node.schema)
 
-    def _is_arrow(self, node: g.ExecNode) -> bool:
-        """Whether the node's rows are Arrow batches in a worker of ours."""
-        if isinstance(node, g.Read):
-            source: object = self.sources[node.source]
-            return isinstance(source, ArrowSource)
-        return isinstance(node, g.Keyed)
+    @property
+    def _arrow(self) -> ArrowRows:
+        return ArrowRows(reads=self._reads_arrow, in_java=self.whole)
 
-    def _rows(self, node: g.ExecNode, then: BatchMap | None, schema: str) -> DataFrame:
-        """The rows of a node that makes Arrow batches, or what ``then`` makes of them."""
+    def _reads_arrow(self, node: g.Read) -> bool:
+        source: object = self.sources[node.source]
+        return isinstance(source, ArrowSource)
+
+    def _rows(
+        self, node: g.ExecNode, then: BatchMap | None, schema: str, handover: Handover | None = None
+    ) -> DataFrame:
+        """The rows of a node that makes Arrow batches, or what ``then`` makes of them; ``handover`` as in
+        ``_through``."""
         if self.stages.spread(node) is None:
-            return self._through(node, then, schema)
+            return self._through(node, then, schema, handover)
         whole = RowsOfBlocks(names=(*node.columns, *node.hidden), then=then)
         return map_batches(self._part(node, ROWS), whole, schema)
 
@@ -211,7 +221,7 @@ class EpochFrames:
         event time in ``handover``."""
         if isinstance(node, g.Keyed):
             return self._keyed(self.stages.stage(node), through, schema, handover)
-        if through is not None and self._goes_on(node):
+        if through is not None and self._arrow.go_on(node):
             return self._on_the_way(node, through, schema, handover)
         if isinstance(node, g.Read) and through is not None:
             source: object = self.sources[node.source]
@@ -225,16 +235,6 @@ class EpochFrames:
         return CountedReading(
             source=node.source, reading=self.reading, epoch=self.epoch, report=self.report, then=then
         )
-
-    def _goes_on(self, node: g.ExecNode) -> bool:
-        """Whether the node's rows are made of Arrow batches in the workers that have them."""
-        if isinstance(node, g.AssignWatermark):
-            found = origin(node.input, (*node.columns, node.mark))
-            return isinstance(found.node, g.Read) and self._is_arrow(found.node) and found.marked is None
-        if isinstance(node, g.Generate) and node.attached is not None:
-            found = origin(node.input, node.input.columns)
-            return found.marked is None and self._goes_on(found.node)
-        return isinstance(node, g.Keyed) and node.timed
 
     def _on_the_way(
         self, node: g.ExecNode, through: BatchMap, schema: str, handover: Handover | None
@@ -256,7 +256,26 @@ class EpochFrames:
                 then=through,
             )
             return self._through(found.node, windowed, schema, handover)
+        if isinstance(node, g.Select) and node.arrays is not None:
+            found = computed_over(node)
+            computed = self._computed(node.arrays, node, found, through)
+            return self._rows(found.node, computed, schema, handover)
         raise InternalError(f"{type(node).__name__} is not made where its input is")
+
+    def _computed(self, arrays: g.Arrays, node: g.Select, found: Origin, then: BatchMap) -> Computed:
+        places = _places(found.node)
+        by_name = dict(zip(arrays.projection.names, found.columns, strict=True))
+        return Computed(
+            operator=arrays.name,
+            projection=arrays.projection.with_columns(node.hidden),
+            places=tuple((name, places[below]) for name, below in by_name.items())
+            + tuple((name, places[name]) for name in node.hidden),
+            names=(*node.columns, *node.hidden),
+            epoch=self.epoch,
+            then=then,
+            report=self.report,
+            marked=_marked(found.node, found.marked),
+        )
 
     def _stage(
         self,
@@ -314,19 +333,20 @@ class EpochFrames:
         if self._is_spread(below):
             return map_batches(self._part(below, stage.number), task, schema)
         writers = self._writers(group, across=True, in_place=True)
-        if isinstance(below, g.Keyed) and not below.timed:
+        made_here = isinstance(below, g.Keyed) or (isinstance(below, g.Select) and self._arrow.go_on(below))
+        if made_here and not below.timed:
             return self._through(below, InPlace(writer=writers, task=task), schema)
         return map_batches(_plainly_named(self.frame(below)), InPlace(writer=writers, task=task), schema)
 
     def _is_spread(self, node: g.ExecNode) -> bool:
-        return self.stages.spread(node) is not None and self._is_arrow(node)
+        return self.stages.spread(node) is not None and self._arrow.made(node)
 
     def _sent(self, stage: Stage, group: tuple[Leaf, ...]) -> DataFrame:
         """A group's rows as exchange blocks, written where they are made if that is possible."""
         below = group[0].below
         if self._is_spread(below):
             return self._part(below, stage.number)
-        across = not (isinstance(below, g.Keyed) or self._goes_on(below))
+        across = not (isinstance(below, g.Keyed) or self._arrow.go_on(below))
         writers = self._writers(group, across=across)
         return self._through(below, writers, BLOCK_SCHEMA, None if across else writers.handover)
 

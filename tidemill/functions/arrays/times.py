@@ -1,0 +1,226 @@
+"""Kernels of dates and times: fields, rounding down, text by a pattern, instants from numbers.
+
+Local times are microseconds since 1970, in the proleptic Gregorian calendar. An instant is treated as the
+local time of a session in UTC, and in no other zone.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable
+from functools import partial
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from tidemill.functions.arrays.api import ArrayCall, Entry, Inexact, Kernel, Value, passed_on
+from tidemill.functions.arrays.buffers import Ints, Values, numbers, with_validity
+from tidemill.types import logical as t
+from tidemill.types.physical import arrow_type
+
+UTC_ZONES = ("UTC", "Etc/UTC", "GMT", "Z", "UTC+00:00", "+00:00")
+_SECOND = 1_000_000
+_UNITS = {
+    "MILLISECOND": 1_000,
+    "SECOND": _SECOND,
+    "MINUTE": 60 * _SECOND,
+    "HOUR": 3_600 * _SECOND,
+    "DAY": 86_400 * _SECOND,
+}
+_DAY = _UNITS["DAY"]
+_YEARS = (-62_135_596_800 * _SECOND, 253_402_300_800 * _SECOND)
+"""The years from 1 to 9999."""
+
+
+def _years(days: Ints) -> Ints:
+    return _months(days) // 12 + 1970
+
+
+def _months(days: Ints) -> Ints:
+    return days.view("M8[D]").astype("M8[M]").view(np.int64)
+
+
+def _day_of_month(days: Ints) -> Ints:
+    return days - _first_of_month(_months(days)) + 1
+
+
+def _first_of_month(months: Ints) -> Ints:
+    return months.view("M8[M]").astype("M8[D]").view(np.int64)
+
+
+def _day_of_year(days: Ints) -> Ints:
+    return days - _first_of_month((_years(days) - 1970) * 12) + 1
+
+
+_DAYS: dict[str, Callable[[Ints], Ints]] = {
+    "YEAR": _years,
+    "QUARTER": lambda days: _months(days) % 12 // 3 + 1,
+    "MONTH": lambda days: _months(days) % 12 + 1,
+    "DAY": _day_of_month,
+    "DOY": _day_of_year,
+    # 1970-01-01 was a Thursday.
+    "DOW": lambda days: (days + 4) % 7 + 1,
+    "ISODOW": lambda days: (days + 3) % 7 + 1,
+}
+_CLOCK: dict[str, tuple[int, int]] = {
+    "HOUR": (_UNITS["HOUR"], 24),
+    "MINUTE": (_UNITS["MINUTE"], 60),
+    "SECOND": (_UNITS["SECOND"], 60),
+    "MILLISECOND": (_UNITS["MILLISECOND"], 1000),
+}
+_FLOORS: dict[str, Callable[[Ints], Ints]] = {
+    "WEEK": lambda days: days - (days + 4) % 7,
+    "MONTH": lambda days: _first_of_month(_months(days)),
+    "QUARTER": lambda days: _first_of_month(_months(days) // 3 * 3),
+    "YEAR": lambda days: _first_of_month(_months(days) // 12 * 12),
+}
+
+
+def extract(unit: str | None) -> Entry:
+    """EXTRACT, whose option names the unit, and its short forms."""
+
+    def entry(call: ArrayCall) -> Kernel | None:
+        wanted = unit or call.options["unit"].upper()
+        kind = call.arg_types[0]
+        if not _is_local(kind, call.zone) or wanted not in (*_DAYS, *_CLOCK):
+            return None
+        if isinstance(kind, t.DateType):
+            return partial(_of_date, wanted) if wanted in _DAYS else None
+        return partial(_of_stamp, wanted)
+
+    return entry
+
+
+def floor(call: ArrayCall) -> Kernel | None:
+    """FLOOR TO a unit from milliseconds to years, of timestamps."""
+    kind, unit = call.arg_types[0], call.options.get("unit", "").upper()
+    if isinstance(kind, t.DateType) or not _is_local(kind, call.zone):
+        return None
+    return partial(_floored, unit) if unit in (*_UNITS, *_FLOORS) else None
+
+
+def cast(source: t.LogicalType, target: t.LogicalType, zone: str) -> Kernel | None:
+    """CAST of a timestamp to one of no fewer digits, or to its date."""
+    if not _is_local(source, zone) or isinstance(source, t.DateType):
+        return None
+    if isinstance(target, t.DateType):
+        return _date
+    same = isinstance(target, t.TimestampType | t.LocalZonedTimestampType) and type(target) is type(source)
+    return passed_on if same and _digits(source) <= _digits(target) else None
+
+
+def instant(call: ArrayCall) -> Kernel | None:
+    """TO_TIMESTAMP_LTZ of a whole number of seconds or milliseconds."""
+    digits = call.literals[1] if len(call.literals) == 2 else 3
+    if not isinstance(call.arg_types[0], t.INTEGER_TYPES) or digits not in (0, 3):
+        return None
+    return partial(_instant, _SECOND if digits == 0 else _UNITS["MILLISECOND"])
+
+
+def text(call: ArrayCall) -> Kernel | None:
+    """DATE_FORMAT of a timestamp by a constant pattern of whole fields."""
+    pattern = call.literals[1]
+    if not isinstance(pattern, str) or isinstance(call.arg_types[0], t.CHARACTER_TYPES):
+        return None
+    fields = re.split(_FIELD, pattern)
+    known = all(part in _FIELDS or _SEPARATOR.fullmatch(part) for part in fields)
+    shown = [part for part in fields if part in _FIELDS]
+    if not known or not shown or not _is_local(call.arg_types[0], call.zone):
+        return None
+    unit = min(_FIELDS[part][0] for part in shown)
+    return partial(_text, unit, tuple(part for part in fields if part))
+
+
+_FIELDS: dict[str, tuple[int, str]] = {
+    "yyyy": (_DAY, "YEAR"),
+    "MM": (_DAY, "MONTH"),
+    "dd": (_DAY, "DAY"),
+    "HH": (_UNITS["HOUR"], "HOUR"),
+    "mm": (_UNITS["MINUTE"], "MINUTE"),
+    "ss": (_SECOND, "SECOND"),
+    "SSS": (_UNITS["MILLISECOND"], "MILLISECOND"),
+}
+_FIELD = r"(y+|M+|d+|H+|m+|s+|S+)"
+_SEPARATOR = re.compile(r"[ :./,_-]*")
+
+
+def _is_local(kind: t.LogicalType, zone: str) -> bool:
+    """Whether the fields of ``kind`` can be told without knowing about time zones."""
+    if isinstance(kind, t.LocalZonedTimestampType):
+        return zone in UTC_ZONES
+    return isinstance(kind, t.TimestampType | t.DateType)
+
+
+def _digits(kind: t.LogicalType) -> int:
+    assert isinstance(kind, t.TimestampType | t.LocalZonedTimestampType)
+    return kind.precision
+
+
+def _field(unit: str, micros: Ints) -> Ints:
+    if unit in _DAYS:
+        return _DAYS[unit](micros // _DAY)
+    size, count = _CLOCK[unit]
+    return micros // size % count
+
+
+def _of_stamp(unit: str, stamps: pa.Array) -> pa.Array:
+    return with_validity(pa.int64(), _field(unit, numbers(stamps)), stamps)
+
+
+def _of_date(unit: str, dates: pa.Array) -> pa.Array:
+    return with_validity(pa.int64(), _DAYS[unit](numbers(dates).astype(np.int64)), dates)
+
+
+def _floored(unit: str, stamps: pa.Array) -> pa.Array:
+    micros = numbers(stamps)
+    by_days = unit in _FLOORS
+    floor = _FLOORS[unit](micros // _DAY) * _DAY if by_days else micros - micros % _UNITS[unit]
+    return with_validity(stamps.type, floor, stamps)
+
+
+def _date(stamps: pa.Array) -> pa.Array:
+    return with_validity(pa.date32(), (numbers(stamps) // _DAY).astype(np.int32), stamps)
+
+
+def _instant(unit: int, values: pa.Array, *_: Value) -> pa.Array:
+    """Wraps around, as Java does."""
+    micros = numbers(values).astype(np.int64) * unit
+    return with_validity(arrow_type(t.LocalZonedTimestampType()), micros, values)
+
+
+def _text(unit: int, parts: tuple[str, ...], stamps: pa.Array, *_: Value) -> pa.Array:
+    """Each time that differs in the pattern's smallest unit is written once if there are few of them. Raises
+    Inexact for years of more than four digits."""
+    given = stamps.drop_null()
+    if len(given) == 0:
+        return pa.nulls(len(stamps), pa.string())
+    ticks = numbers(given) // unit
+    least, most = int(ticks.min()), int(ticks.max())
+    if not _YEARS[0] <= least * unit <= most * unit < _YEARS[1]:
+        raise Inexact
+    if most - least < len(stamps):
+        texts = _written(parts, np.arange(least, most + 1) * unit)
+        places = with_validity(pa.int64(), numbers(stamps) // unit - least, stamps)
+        return texts.take(places)
+    micros = numbers(stamps)
+    valid = micros if stamps.null_count == 0 else np.clip(micros, _YEARS[0], _YEARS[1] - 1)
+    return pc.if_else(stamps.is_valid(), _written(parts, valid), pa.scalar(None, pa.string()))
+
+
+def _written(parts: tuple[str, ...], micros: Ints) -> pa.Array:
+    """The text of every time. All texts are equally long."""
+    columns: list[Values] = []
+    for part in parts:
+        if part in _FIELDS:
+            columns += _decimal_digits(_field(_FIELDS[part][1], micros), len(part))
+        else:
+            columns += [np.full(len(micros), ord(character), np.uint8) for character in part]
+    data = np.stack(columns, axis=1)
+    offsets = np.arange(0, data.size + 1, data.shape[1], dtype=np.int32)
+    return pa.Array.from_buffers(pa.string(), len(micros), [None, pa.py_buffer(offsets), pa.py_buffer(data)])
+
+
+def _decimal_digits(values: Ints, width: int) -> list[Values]:
+    digits = (values // 10**place % 10 for place in reversed(range(width)))
+    return [(digit + ord("0")).astype(np.uint8) for digit in digits]

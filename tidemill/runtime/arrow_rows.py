@@ -1,0 +1,54 @@
+"""Which nodes of an exec graph work on Arrow batches in Python workers, without the JVM in between.
+
+Some sources and all keyed operators make Arrow batches. Watermarks, windows that are attached to rows and
+computed projections go on with them in the same worker.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+
+from tidemill.runtime import graph as g
+from tidemill.runtime.placement import Origin, origin
+
+
+@dataclass(frozen=True, slots=True)
+class ArrowRows:
+    """``reads``: whether a source makes Arrow batches. ``in_java``: names of projections that the JVM
+    computes."""
+
+    reads: Callable[[g.Read], bool]
+    in_java: frozenset[str] = frozenset()
+
+    def made(self, node: g.ExecNode) -> bool:
+        """Whether the node makes Arrow batches."""
+        return isinstance(node, g.Keyed) or (isinstance(node, g.Read) and self.reads(node))
+
+    def go_on(self, node: g.ExecNode) -> bool:
+        """Whether the node's rows are made of Arrow batches in the workers that have them."""
+        if isinstance(node, g.AssignWatermark):
+            found = origin(node.input, (*node.columns, node.mark))
+            return found.marked is None and self._of_a_source(found.node)
+        if isinstance(node, g.Generate) and node.attached is not None:
+            found = origin(node.input, node.input.columns)
+            return found.marked is None and self.go_on(found.node)
+        if isinstance(node, g.Select):
+            return self._computed(node)
+        return isinstance(node, g.Keyed) and node.timed
+
+    def _of_a_source(self, node: g.ExecNode) -> bool:
+        if isinstance(node, g.Select):
+            return self._computed(node) and self._of_a_source(computed_over(node).node)
+        return isinstance(node, g.Read) and self.made(node)
+
+    def _computed(self, node: g.Select) -> bool:
+        if node.arrays is None or node.arrays.name in self.in_java:
+            return False
+        below = computed_over(node).node
+        return self.made(below) or self.go_on(below)
+
+
+def computed_over(node: g.Select) -> Origin:
+    """What makes the rows of a computed projection; the columns are those that its expressions need."""
+    return origin(node.input, () if node.arrays is None else node.arrays.projection.names)
