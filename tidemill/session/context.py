@@ -22,12 +22,13 @@ from tidemill.config.python_options import PYTHON_FILES
 from tidemill.config.seal import PLAIN
 from tidemill.config.unknown_options import unknown_option
 from tidemill.errors import NotSupportedError, Position
+from tidemill.files.storage import Storage
 from tidemill.functions import registry
 from tidemill.functions.api import AggregateFunction, ScalarFunction
 from tidemill.runtime.progress import EpochProgress, JobEvent, unheard
 from tidemill.runtime.spark.session import spark_application
 from tidemill.session import user_modules
-from tidemill.session.catalogs import from_spark, stored
+from tidemill.session.catalogs import from_spark, of_savepoint, stored
 from tidemill.session.catalogs.database import database_files
 from tidemill.session.catalogs.places import catalog_store, own_catalogs_url
 from tidemill.session.history.keeper import Keeper
@@ -98,6 +99,7 @@ class SessionContext:
             **KINDS,
             stored.TYPE: stored.stored_catalogs(self._catalogs_place),
             from_spark.TYPE: from_spark.spark_catalogs(self._spark_of_catalogs),
+            of_savepoint.TYPE: of_savepoint.savepoint_catalogs(self._savepoint_of_catalogs),
         }
 
     def _catalogs_place(self, url: str) -> stored.Place:
@@ -112,6 +114,11 @@ class SessionContext:
     def _spark_of_catalogs(self) -> SparkSession:
         self.permissions.check_connector("spark")
         return spark_application(self.configuration)
+
+    def _savepoint_of_catalogs(self, options: Mapping[str, str]) -> Storage:
+        """``options``: the catalog's; what they do not say of an object store the session's do."""
+        self.permissions.check_place(options[of_savepoint.PATH], "Option 'path' of the catalog")
+        return Storage.configured(options[of_savepoint.PATH], {**self.configuration, **options})
 
     @property
     def current_catalog(self) -> str:

@@ -1,0 +1,119 @@
+"""The connector ``savepoint``: a table of a savepoint's state, or about it.
+
+Keys as in Flink: ``state.path`` names a savepoint, or the checkpoint directory of a job that has ended;
+``operator.uid`` one of its tables, as the catalog of type ``savepoint`` lists them.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+
+from tidemill.catalog.table import CatalogTable
+from tidemill.connectors.api import Connector, ConnectorOption, Source, SourceRequest
+from tidemill.errors import ValidationError
+from tidemill.files.storage import Storage
+from tidemill.files.systems import SETTINGS
+from tidemill.runtime.checkpoint.savepoint import Savepoint
+from tidemill.runtime.state_tables.listings import LISTINGS
+from tidemill.runtime.state_tables.naming import (
+    OperatorState,
+    StoredTable,
+    find_table,
+    operators_of,
+    state_files,
+)
+from tidemill.runtime.state_tables.source import ListedRows, StateReader, StateSource
+from tidemill.types.logical import Field, LogicalType
+
+PATH, TABLE = "state.path", "operator.uid"
+
+
+class SavepointConnector(Connector):
+    identifier = "savepoint"
+    options = (
+        ConnectorOption(key=PATH, required=True, doc="The savepoint's directory."),
+        ConnectorOption(
+            key=TABLE, required=True, doc="A table of it, such as `group_aggregate_1`, or `operators`."
+        ),
+        *(ConnectorOption(key=key, doc="How its object store is reached.") for key in SETTINGS),
+    )
+    is_source = True
+
+    def places(self, options: Mapping[str, str], *, role: str, streaming: bool) -> Mapping[str, str]:
+        return {PATH: options[PATH]}
+
+    def named_places(self, options: Mapping[str, str]) -> Iterator[tuple[str, str]]:
+        if PATH in options:
+            yield PATH, options[PATH]
+
+    def source(self, request: SourceRequest) -> Source:
+        """StateError where the savepoint cannot be read; ValidationError for a table that it lacks."""
+        savepoint = Savepoint.open(_storage(request.options))
+        operators, name = operators_of(savepoint), request.options[TABLE]
+        if name in LISTINGS:
+            return _listed(savepoint, operators, name, request)
+        found = find_table(operators, name)
+        if found is None:
+            names = (*LISTINGS, *(t.name for o in operators for t in o.tables))
+            raise ValidationError(f"There is no table '{name}' in {savepoint.what}.", expected=names)
+        return _stored(savepoint, *found, request)
+
+
+def _storage(options: Mapping[str, str]) -> Storage:
+    return Storage.configured(options[PATH], options)
+
+
+def _listed(
+    savepoint: Savepoint, operators: tuple[OperatorState, ...], name: str, request: SourceRequest
+) -> StateSource:
+    listing = LISTINGS[name]
+    _check(request, {f.name: f.type for f in listing.fields})
+    wanted = tuple(f.name for f in request.fields)
+    return StateSource(
+        tasks=(list(listing.rows(savepoint, operators)),),
+        run=ListedRows(fields=listing.fields, wanted=wanted),
+        fields=request.fields,
+        sequence=request.sequence,
+    )
+
+
+def _stored(
+    savepoint: Savepoint, operator: OperatorState, table: StoredTable, request: SourceRequest
+) -> StateSource:
+    columns = {c.name: c for c in table.columns}
+    _check(request, {c.name: c.type for c in table.columns})
+    held = [(n, parts) for n, parts in sorted(operator.slices.items()) if n in table.entries]
+    return StateSource(
+        tasks=tuple((n, [(s.manifest, s.first, s.stop) for s in parts]) for n, parts in held),
+        run=StateReader(
+            files=state_files(savepoint),
+            table=table.stored,
+            now=savepoint.commit.time if savepoint.commit is not None else 0,
+            columns=tuple(columns[f.name] for f in request.fields),
+        ),
+        fields=request.fields,
+        sequence=request.sequence,
+    )
+
+
+def _check(request: SourceRequest, known: Mapping[str, LogicalType]) -> None:
+    """ValidationError for a declared column that the table does not have, or has of another type."""
+    for field in _declared(request.table):
+        kind = known.get(field.name)
+        if kind is None:
+            raise ValidationError(
+                f"Column '{field.name}' of table '{request.table.path}' is not in the state.",
+                expected=tuple(known),
+            )
+        if kind != field.type.with_nullable(True):
+            raise ValidationError(
+                f"Column '{field.name}' of table '{request.table.path}' is {kind} in the state, "
+                f"not {field.type}."
+            )
+
+
+def _declared(table: CatalogTable) -> Iterator[Field]:
+    return (Field(c.name, c.type) for c in table.physical_columns)
+
+
+CONNECTOR = SavepointConnector()
