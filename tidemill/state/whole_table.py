@@ -13,7 +13,7 @@ import pyarrow as pa
 
 from tidemill.errors import StateError
 from tidemill.state.arrow_names import arrow_named
-from tidemill.state.layout import Layout
+from tidemill.state.layout import VERSION, Layout
 from tidemill.state.manifest import TableEntry, TableShape
 from tidemill.state.merge import merge_readers
 from tidemill.state.run import DELETED, DUE, HASH, TIME, WEIGHT, RunReader
@@ -70,6 +70,8 @@ def _unshaped(files: StateFiles, table: str, entry: TableEntry) -> TableShape:
 
 def _field(files: StateFiles, table: str, name: str, text: str) -> pa.Field:
     try:
-        return pa.field(name, arrow_named(text))
+        kind = arrow_named(text)
+        version = text.removeprefix(str(kind)).strip().encode()
+        return pa.field(name, kind, metadata={VERSION: version} if version else None)
     except ValueError as e:
         raise StateError(f"The state of {files.owner}: column '{name}' of table '{table}': {e}") from e

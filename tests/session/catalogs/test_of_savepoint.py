@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from pathlib import Path
 
 import pytest
@@ -13,6 +13,7 @@ from tests.session.environments import ask, new_session
 from tidemill.errors import NotPermittedError, NotSupportedError, StateError, ValidationError
 from tidemill.files.fence import Fence
 from tidemill.session.environment import TableEnvironment
+from tidemill.session.job import JobHandle
 from tidemill.session.permissions import Permissions
 
 LONG = 300.0
@@ -24,13 +25,20 @@ SLICE = "1704067800000"
 def job(
     spark: SparkSession, tmp_path_factory: pytest.TempPathFactory
 ) -> Iterator[tuple[TableEnvironment, Path]]:
-    """Sums of three cities by themselves and by window; a job that has stopped, and its savepoint."""
+    """Sums of three cities by themselves and by window, by a job that waits for more."""
     root = tmp_path_factory.mktemp("state")
     (root / "in").mkdir()
     lines = [f"c{i % 3},u{i % 4},{i},2024-01-01 00:00:{i % 60:02d}" for i in range(90)]
     (root / "in" / "a.csv").write_text("\n".join(lines) + "\n")
     options = {"parallelism.default": "2", "execution.checkpointing.dir": str(root / "job")}
     session = TableEnvironment.create(options)
+    started = start(session, root)
+    until(lambda: bool(list((root / "job").rglob("1.commit.json"))))
+    yield session, root
+    started.cancel()
+
+
+def start(session: TableEnvironment, root: Path) -> JobHandle:
     ask(
         session,
         f"""CREATE TABLE t (city STRING, buyer STRING, price INT, ts TIMESTAMP(3),
@@ -47,12 +55,14 @@ def job(
         END"""
     ).job
     assert started is not None
+    return started
+
+
+def until(what: Callable[[], bool]) -> None:
     end = time.monotonic() + LONG
-    while not list((root / "job").rglob("1.commit.json")):
+    while not what():
         assert time.monotonic() < end
         time.sleep(0.05)
-    yield session, root
-    started.cancel()
 
 
 def test_state_is_tables(job: tuple[TableEnvironment, Path]) -> None:
@@ -94,9 +104,76 @@ def test_state_is_tables(job: tuple[TableEnvironment, Path]) -> None:
         ask(session, "DROP TABLE group_aggregate_1")
 
 
+def test_a_running_job_is_looked_at_anew_by_each_statement(
+    job: tuple[TableEnvironment, Path], tmp_path: Path
+) -> None:
+    running, _ = job
+    ((job_id, *_),) = ask(running, "SHOW JOBS")
+    ask(
+        running,
+        f"SET 'execution.checkpointing.savepoint-dir' = '{tmp_path}'",
+        f"CREATE CATALOG j WITH ('type'='savepoint', 'job'='{job_id}')",
+        "SET 'execution.runtime-mode' = 'batch'",
+    )
+    total = "SELECT SUM(`COUNT(*)`) AS n FROM j.state.group_aggregate_1"
+    for _ in range(3):
+        assert ask(running, total) == [(90,)]
+    assert len(list(tmp_path.iterdir())) == 2, "older looks are gone"
+    ask(running, "CREATE CATALOG gone WITH ('type'='savepoint', 'job'='nosuch')")
+    with pytest.raises(ValidationError, match="There is no job 'nosuch'"):
+        ask(running, "SHOW TABLES FROM gone.state")
+
+
+@pytest.mark.thorough
+def test_a_job_goes_on_from_an_edited_savepoint(job: tuple[TableEnvironment, Path], tmp_path: Path) -> None:
+    """One total is mended, and a city is there that no row had."""
+    running, root = job
+    ((job_id, *_),) = ask(running, "SHOW JOBS")
+    ask(running, f"CREATE SAVEPOINT '{tmp_path}/old' FOR JOB '{job_id}'")
+    editor = new_session(parallelism__default="2", execution__runtime_mode="batch")
+    insert = """INSERT INTO group_aggregate_1 (city, `COUNT(*)`, `SUM(price)`, `COUNT(DISTINCT buyer)`)
+     SELECT city, `COUNT(*)`, `SUM(price)` + 1000, `COUNT(DISTINCT buyer)` FROM group_aggregate_1
+     WHERE city = 'c1' UNION ALL SELECT 'c9', 1, 7, 0"""
+    ask(editor, f"CREATE CATALOG s WITH ('type'='savepoint', 'path'='{tmp_path}/old')", "USE CATALOG s")
+    with pytest.raises(ValidationError, match=r"'tidemill.savepoint.target' does not say where"):
+        editor.execute_sql(insert).wait()
+    ask(editor, f"SET 'tidemill.savepoint.target' = '{tmp_path}/new'")
+    with pytest.raises(ValidationError, match=r"column 'COUNT\(\*\)' must be 1 or more"):
+        editor.execute_sql(insert.replace("'c9', 1", "'c9', 0")).wait()
+    assert not (tmp_path / "new").exists()
+    editor.execute_sql(insert).wait()
+    totals = "SELECT city, `COUNT(*)`, `SUM(price)` FROM group_aggregate_1"
+    mended = [("c0", 30, 1305), ("c1", 30, 2335), ("c2", 30, 1365), ("c9", 1, 7)]
+    assert ("c1", 30, 1335) in ask(editor, totals), "the old savepoint stays as it is"
+    ask(editor, f"CREATE CATALOG e WITH ('type'='savepoint', 'path'='{tmp_path}/new')", "USE CATALOG e")
+    assert sorted(ask(editor, totals)) == mended
+    # A job goes on from it, on more partitions, with rows that were not there before.
+    options = {
+        "parallelism.default": "3",
+        "execution.checkpointing.dir": str(tmp_path / "again"),
+        "execution.state-recovery.path": str(tmp_path / "new"),
+    }
+    again = TableEnvironment.create(options)
+    lines = ["c1,u9,5,2024-01-01 00:01:00", "c9,u1,5,2024-01-01 00:01:00"]
+    (root / "in" / "b.csv").write_text("\n".join(lines) + "\n")
+    going_on = start(again, root)
+    until(lambda: bool(list((tmp_path / "again").rglob("2.commit.json"))))
+    going_on.cancel()
+    ask(editor, f"CREATE CATALOG a WITH ('type'='savepoint', 'path'='{tmp_path}/again')", "USE CATALOG a")
+    totals = totals.replace(" FROM", ", `COUNT(DISTINCT buyer)` FROM")
+    assert sorted(ask(editor, totals)) == [
+        ("c0", 30, 1305, 4),
+        ("c1", 31, 2340, 5),
+        ("c2", 30, 1365, 4),
+        ("c9", 2, 12, 1),
+    ]
+
+
 def test_what_a_catalog_needs(tmp_path: Path) -> None:
     session = new_session()
-    with pytest.raises(ValidationError, match="Catalog 's' needs the option 'path'"):
+    with pytest.raises(
+        ValidationError, match="Catalog 's' needs either the option 'path' or the option 'job'"
+    ):
         ask(session, "CREATE CATALOG s WITH ('type'='savepoint')")
     ask(session, f"CREATE CATALOG s WITH ('type'='savepoint', 'path'='{tmp_path}/nothing')")
     with pytest.raises(StateError, match="is not a savepoint: there is nothing"):

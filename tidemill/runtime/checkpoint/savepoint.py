@@ -182,6 +182,19 @@ class Snapshot:
 @contextmanager
 def whole_or_absent(target: Storage) -> Iterator[None]:
     """What is written within into the empty or new directory goes where it fails. StateError."""
+    check_empty(target)
+    try:
+        yield
+    except OSError as e:
+        target.remove_directory("")
+        raise unwritten(target, e) from e
+    except BaseException:
+        target.remove_directory("")
+        raise
+
+
+def check_empty(target: Storage) -> None:
+    """StateError where there is something at the place of a new savepoint."""
     try:
         if next(iter(target.files()), None) is not None:
             raise StateError(
@@ -189,15 +202,7 @@ def whole_or_absent(target: Storage) -> Iterator[None]:
                 hint="Name a directory that is not there yet.",
             )
     except OSError as e:
-        raise _unwritten(target, e) from e
-    try:
-        yield
-    except OSError as e:
-        target.remove_directory("")
-        raise _unwritten(target, e) from e
-    except BaseException:
-        target.remove_directory("")
-        raise
+        raise unwritten(target, e) from e
 
 
 def seal(
@@ -252,7 +257,7 @@ def unreadable(storage: Storage, error: OSError) -> StateError:
     return StateError(f"The savepoint '{storage.shown('')}' cannot be read: {said(error)}")
 
 
-def _unwritten(storage: Storage, error: OSError) -> StateError:
+def unwritten(storage: Storage, error: OSError) -> StateError:
     return StateError(f"The savepoint '{storage.shown('')}' cannot be written: {said(error)}")
 
 

@@ -9,23 +9,25 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping
 
 from tidemill.catalog.table import CatalogTable
-from tidemill.connectors.api import Connector, ConnectorOption, Source, SourceRequest
-from tidemill.errors import ValidationError
+from tidemill.connectors.api import Connector, ConnectorOption, Sink, SinkRequest, Source, SourceRequest
+from tidemill.errors import NotSupportedError, ValidationError
 from tidemill.files.storage import Storage
 from tidemill.files.systems import SETTINGS
 from tidemill.runtime.checkpoint.savepoint import Savepoint
+from tidemill.runtime.state_tables.editing import sink_of
 from tidemill.runtime.state_tables.listings import LISTINGS
 from tidemill.runtime.state_tables.naming import (
     OperatorState,
     StoredTable,
     find_table,
+    known_layout,
     operators_of,
     state_files,
 )
 from tidemill.runtime.state_tables.source import ListedRows, StateReader, StateSource
 from tidemill.types.logical import Field, LogicalType
 
-PATH, TABLE = "state.path", "operator.uid"
+PATH, TABLE, TARGET = "state.path", "operator.uid", "state.target"
 
 
 class SavepointConnector(Connector):
@@ -35,39 +37,65 @@ class SavepointConnector(Connector):
         ConnectorOption(
             key=TABLE, required=True, doc="A table of it, such as `group_aggregate_1`, or `operators`."
         ),
+        ConnectorOption(key=TARGET, doc="Where INSERT writes a new savepoint, which has the rows."),
         *(ConnectorOption(key=key, doc="How its object store is reached.") for key in SETTINGS),
     )
     is_source = True
+    is_sink = True
 
     def places(self, options: Mapping[str, str], *, role: str, streaming: bool) -> Mapping[str, str]:
-        return {PATH: options[PATH]}
+        return {key: options[key] for key in (PATH, TARGET) if key in options}
 
     def named_places(self, options: Mapping[str, str]) -> Iterator[tuple[str, str]]:
-        if PATH in options:
-            yield PATH, options[PATH]
+        yield from ((key, options[key]) for key in (PATH, TARGET) if key in options)
 
     def source(self, request: SourceRequest) -> Source:
         """StateError where the savepoint cannot be read; ValidationError for a table that it lacks."""
-        savepoint = Savepoint.open(_storage(request.options))
+        savepoint = Savepoint.open(Storage.configured(request.options[PATH], request.options))
         operators, name = operators_of(savepoint), request.options[TABLE]
         if name in LISTINGS:
             return _listed(savepoint, operators, name, request)
-        found = find_table(operators, name)
-        if found is None:
-            names = (*LISTINGS, *(t.name for o in operators for t in o.tables))
-            raise ValidationError(f"There is no table '{name}' in {savepoint.what}.", expected=names)
-        return _stored(savepoint, *found, request)
+        return _stored(savepoint, *_found(savepoint, operators, name), request)
+
+    def sink(self, request: SinkRequest) -> Sink:
+        """StateError, ValidationError: see ``source``; also for a table that cannot be written."""
+        target = request.options.get(TARGET, "")
+        if not target:
+            raise ValidationError(
+                "Rows of a savepoint's state are written into a new savepoint: "
+                f"'tidemill.savepoint.target' does not say where (of a table of its own '{TARGET}')."
+            )
+        if request.streaming or request.overwrite:
+            what = "INSERT OVERWRITE of" if request.overwrite else "A job without end that writes"
+            raise NotSupportedError(
+                f"{what} state in a savepoint is not supported",
+                hint="Use INSERT INTO with 'execution.runtime-mode' = 'batch'.",
+            )
+        savepoint = Savepoint.open(Storage.configured(request.options[PATH], request.options))
+        operators = operators_of(savepoint)
+        operator, table = _found(savepoint, operators, request.options[TABLE])
+        _check(request.table, {c.name: c.type for c in table.columns})
+        layout = known_layout(state_files(savepoint), table)
+        place = Storage.configured(target, request.options)
+        fields = tuple(_declared(request.table))
+        return sink_of(savepoint, operator, table, layout, place, fields)
 
 
-def _storage(options: Mapping[str, str]) -> Storage:
-    return Storage.configured(options[PATH], options)
+def _found(
+    savepoint: Savepoint, operators: tuple[OperatorState, ...], name: str
+) -> tuple[OperatorState, StoredTable]:
+    found = find_table(operators, name)
+    if found is None:
+        names = (*LISTINGS, *(t.name for o in operators for t in o.tables))
+        raise ValidationError(f"There is no table '{name}' in {savepoint.what}.", expected=names)
+    return found
 
 
 def _listed(
     savepoint: Savepoint, operators: tuple[OperatorState, ...], name: str, request: SourceRequest
 ) -> StateSource:
     listing = LISTINGS[name]
-    _check(request, {f.name: f.type for f in listing.fields})
+    _check(request.table, {f.name: f.type for f in listing.fields})
     wanted = tuple(f.name for f in request.fields)
     return StateSource(
         tasks=(list(listing.rows(savepoint, operators)),),
@@ -81,7 +109,7 @@ def _stored(
     savepoint: Savepoint, operator: OperatorState, table: StoredTable, request: SourceRequest
 ) -> StateSource:
     columns = {c.name: c for c in table.columns}
-    _check(request, {c.name: c.type for c in table.columns})
+    _check(request.table, {c.name: c.type for c in table.columns})
     held = [(n, parts) for n, parts in sorted(operator.slices.items()) if n in table.entries]
     return StateSource(
         tasks=tuple((n, [(s.manifest, s.first, s.stop) for s in parts]) for n, parts in held),
@@ -96,19 +124,18 @@ def _stored(
     )
 
 
-def _check(request: SourceRequest, known: Mapping[str, LogicalType]) -> None:
+def _check(table: CatalogTable, known: Mapping[str, LogicalType]) -> None:
     """ValidationError for a declared column that the table does not have, or has of another type."""
-    for field in _declared(request.table):
+    for field in _declared(table):
         kind = known.get(field.name)
         if kind is None:
             raise ValidationError(
-                f"Column '{field.name}' of table '{request.table.path}' is not in the state.",
+                f"Column '{field.name}' of table '{table.path}' is not in the state.",
                 expected=tuple(known),
             )
         if kind != field.type.with_nullable(True):
             raise ValidationError(
-                f"Column '{field.name}' of table '{request.table.path}' is {kind} in the state, "
-                f"not {field.type}."
+                f"Column '{field.name}' of table '{table.path}' is {kind} in the state, not {field.type}."
             )
 
 

@@ -21,10 +21,12 @@ from tidemill.runtime.checkpoint.operator_schema import OperatorSchema
 from tidemill.runtime.checkpoint.savepoint import STATE, Savepoint
 from tidemill.sql.types import parse_type
 from tidemill.state.arrow_names import arrow_named
+from tidemill.state.layout import Layout
 from tidemill.state.manifest import Manifest, TableEntry, read_manifest
 from tidemill.state.run import DELETED, DUE, HASH, TIME, WEIGHT
 from tidemill.state.slices import Slice
 from tidemill.state.storage import StateFiles
+from tidemill.state.whole_table import stored_layout
 from tidemill.types import logical as t
 from tidemill.types.physical import arrow_type
 
@@ -115,6 +117,18 @@ def state_files(savepoint: Savepoint) -> StateFiles:
 
 def find_table(operators: Iterable[OperatorState], name: str) -> tuple[OperatorState, StoredTable] | None:
     return next(((o, table) for o in operators for table in o.tables if table.name == name), None)
+
+
+def known_layout(files: StateFiles, table: StoredTable) -> Layout:
+    """As the operator lays the table out. StateError where no row has told."""
+    entries = [entry for found in table.entries.values() for entry in found]
+    columns = {name: text for entry in entries for name, text in entry.columns.items()}
+    shape = next((entry.shape for entry in entries if entry.shape is not None), None)
+    if shape is None:
+        raise StateError(
+            f"The state of {files.owner} does not say which columns are the keys of '{table.name}'."
+        )
+    return stored_layout(files, table.stored, TableEntry(columns=columns, layers=(), shape=shape))
 
 
 def _kind(key: str) -> str:

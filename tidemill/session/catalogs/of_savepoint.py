@@ -1,11 +1,13 @@
-"""The catalog of type ``savepoint``: the state in a savepoint as tables, for queries alone.
+"""The catalog of type ``savepoint``: the state in a savepoint as tables.
 
 Its one database has a table for each table of an operator's state, and the listings. A statement sees the
-savepoint as it was when the statement first looked at it. Cost: a read of the manifests a statement.
+savepoint as it was when the statement first looked at it. Cost: a read of the manifests a statement; of a
+running job a savepoint a statement, which goes with the catalog.
 """
 
 from __future__ import annotations
 
+import weakref
 from collections.abc import Callable, Mapping
 from contextlib import AbstractContextManager
 from typing import ClassVar
@@ -23,23 +25,29 @@ from tidemill.runtime.state_tables.naming import operators_of
 from tidemill.types.logical import Field
 
 TYPE = "savepoint"
-PATH = "path"
+PATH, JOB = "path", "job"
 DATABASE = "state"
 
-Place = Callable[[Mapping[str, str]], Storage]
+Look = Callable[[Mapping[str, str]], Savepoint]
+Target = Callable[[], str]
+_LOOKS = 2
+"""Savepoints of a job that are kept: rows of the statement before may still be on their way."""
 
 
 class SavepointCatalog(InMemoryCatalog):
-    """``place``: where the savepoint is, of the catalog's options; it may refuse."""
+    """``look``: opens the savepoint that the catalog's options name, or makes one of a job; it may refuse.
+    ``target``: where INSERT writes a new savepoint, '' where the session does not say."""
 
     outlives: ClassVar[bool] = True
     small: ClassVar[bool] = False
 
-    def __init__(self, name: str, description: CatalogDescription, place: Place) -> None:
-        if PATH not in description.options:
-            raise ValidationError(f"Catalog '{name}' needs the option '{PATH}'.")
+    def __init__(self, name: str, description: CatalogDescription, look: Look, target: Target) -> None:
+        if (PATH in description.options) == (JOB in description.options):
+            raise ValidationError(f"Catalog '{name}' needs either the option '{PATH}' or the option '{JOB}'.")
         super().__init__(name, DATABASE, options=description.options, comment=description.comment)
-        self._place = place
+        self._look = look
+        self._target = target
+        self._looks: list[Callable[[], object]] = []
         self._seen: dict[str, Database] = {}
 
     @property
@@ -58,25 +66,32 @@ class SavepointCatalog(InMemoryCatalog):
         )
 
     def _tables(self) -> dict[str, CatalogTable]:
-        storage = self._place(self.options)
+        savepoint = self._look(self.options)
+        if JOB in self.options:
+            self._looks.append(weakref.finalize(self, savepoint.remove))
+            for remove in self._looks[:-_LOOKS]:
+                remove()
+            del self._looks[:-_LOOKS]
         fields = {name: listing.fields for name, listing in LISTINGS.items()}
-        for operator in operators_of(Savepoint.open(storage)):
+        for operator in operators_of(savepoint):
             for table in operator.tables:
                 fields[table.name] = tuple(Field(c.name, c.type) for c in table.columns)
-        return {name: self._table(name, columns, storage) for name, columns in fields.items()}
+        return {name: self._table(name, columns, savepoint.storage) for name, columns in fields.items()}
 
     def _table(self, name: str, fields: tuple[Field, ...], storage: Storage) -> CatalogTable:
         options = {
             "connector": connector.CONNECTOR.identifier,
             connector.PATH: storage.location,
             connector.TABLE: name,
+            **({connector.TARGET: target} if (target := self._target()) else {}),
             **dict(storage.settings),
         }
         columns = tuple(Column(name=f.name, type=f.type) for f in fields)
         return CatalogTable(path=ObjectPath(self.name, DATABASE, name), columns=columns, options=options)
 
 
-def savepoint_catalogs(place: Place) -> CatalogKind:
+def savepoint_catalogs(look: Look, target: Target) -> CatalogKind:
     return CatalogKind(
-        options=(PATH, *SETTINGS), make=lambda name, found: SavepointCatalog(name, found, place)
+        options=(PATH, JOB, *SETTINGS),
+        make=lambda name, found: SavepointCatalog(name, found, look, target),
     )
