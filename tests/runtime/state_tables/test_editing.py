@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -176,6 +177,28 @@ def test_a_damaged_savepoint_is_not_edited(savepoint: Savepoint, tmp_path: Path)
         made.begin()
     made.discard(1)
     assert not (tmp_path / "new").exists()
+
+
+def test_rows_that_another_hash_orders_are_read_alone(savepoint: Savepoint, tmp_path: Path) -> None:
+    """As where operators share an exchange by a part of their keys."""
+    store = StateStore.open(str(tmp_path / "job" / "state"), OPERATOR, 0, None, 8)
+    store.table(LAYOUT).put(np.arange(20).astype(np.uint64), columns_of(OLD))
+    commit = EpochCommit(
+        epoch=8, time=5, offsets={}, manifests={OPERATOR: {"0": [[store.flush(), 0, KEY_GROUPS]]}}, tokens={}
+    )
+    place = Storage(str(tmp_path / "shared"))
+    Snapshot(identity=IDENTITY, commit=commit, checkpoint=Storage(str(tmp_path / "job"))).write(place)
+    with pytest.raises(NotSupportedError, match="its operator shares an exchange with others"):
+        sink(Savepoint.open(place), tmp_path / "new", "group_aggregate_1")
+
+
+def test_an_epoch_that_sinks_may_lack_is_not_edited(savepoint: Savepoint, tmp_path: Path) -> None:
+    commit = savepoint.commit
+    assert commit is not None
+    (tmp_path / "old" / "epochs" / "6.commit.json").write_text("{}")
+    unknown = replace(savepoint, commit=replace(commit, tokens={"sink": ["t"]}), finished=False)
+    with pytest.raises(StateError, match="cannot be edited: whether its last epoch 7 has reached its sinks"):
+        sink(unknown, tmp_path / "new").begin()
 
 
 def test_other_tables_are_read_alone(savepoint: Savepoint, tmp_path: Path) -> None:

@@ -99,6 +99,13 @@ class Savepoint:
         """Bytes of its files."""
         return sum(file.size for file in self.files.values())
 
+    @property
+    def is_published(self) -> bool:
+        """Whether it is known that sinks have what its last epoch has given them."""
+        if self.finished or self.commit is None or not any(self.commit.tokens.values()):
+            return True
+        return CheckpointDirectory(self.storage).is_published(self.commit)
+
     def manifests(self, operators: Mapping[str, Any] | None = None) -> list[str]:
         """What the commit names, of these operators alone where they are given."""
         held = self.commit.slices if self.commit is not None else {}

@@ -22,12 +22,12 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 import pyarrow as pa
 
-from tidemill.changelog.columns import Hashes, single
+from tidemill.changelog.columns import Hashes, single, vector
 from tidemill.changelog.grouping import group_rows, sort_order
 from tidemill.changelog.hashing import hash_columns
 from tidemill.connectors.arrow_maps import map_batches
 from tidemill.connectors.worker_errors import WorkerError
-from tidemill.errors import NotSupportedError, TidemillError, ValidationError
+from tidemill.errors import NotSupportedError, StateError, TidemillError, ValidationError
 from tidemill.files.storage import Storage
 from tidemill.operators.group_aggregate.shape import RECORDS
 from tidemill.runtime.checkpoint.directory import CheckpointDirectory, EpochCommit, recorded
@@ -40,9 +40,10 @@ from tidemill.runtime.checkpoint.savepoint import (
     unwritten,
 )
 from tidemill.runtime.state_tables.invariants import check_records, is_derived
-from tidemill.runtime.state_tables.naming import OperatorState, StoredTable
+from tidemill.runtime.state_tables.naming import OperatorState, StoredTable, state_files
 from tidemill.state.layout import Layout
 from tidemill.state.named_files import named_files
+from tidemill.state.run import HASH, RunReader
 from tidemill.state.slices import KEY_GROUP_BITS, KEY_GROUPS, Slice
 from tidemill.state.storage import StateFiles
 from tidemill.state.store import StateStore
@@ -53,6 +54,7 @@ if TYPE_CHECKING:
     from pyspark.sql import DataFrame
 
 _PART = "part"
+_TELLING = 100
 Part = tuple[int, int, int, tuple[tuple[str, int, int], ...]]
 """A partition: its number, its first key group, the one after its last, its slices."""
 
@@ -170,6 +172,13 @@ class SavepointSink:
     def begin(self) -> None:
         """Step 1. StateError where the old savepoint is not whole, or the place not empty."""
         check_empty(self.target)
+        if not self.savepoint.is_published:
+            what, epoch = self.savepoint.what, self.savepoint.epoch
+            raise StateError(
+                f"{what[0].upper()}{what[1:]} cannot be edited: whether its last epoch {epoch} has reached "
+                "its sinks is not known",
+                hint="Start its job where it was, and stop it: then it is known.",
+            )
         self._begun = True
         self.savepoint.check_whole()  # 1
         try:
@@ -210,6 +219,19 @@ class SavepointSink:
         """Nothing is left to do."""
 
 
+def hashed_by_keys(files: StateFiles, table: StoredTable, layout: Layout) -> bool:
+    """Whether rows have the hash of their keys. The first rows of a run of each partition tell: all rows of
+    an operator have their hashes from one exchange."""
+    for entries in table.entries.values():
+        for run in [next(entry.runs, None) for entry in entries]:
+            if run is not None:
+                rows = RunReader.of_run(files, run).table.slice(0, _TELLING).combine_chunks()
+                hashes = hash_columns([single(rows.column(f.name)) for f in layout.keys], len(rows))
+                if (hashes != vector(single(rows.column(HASH))).values).any():
+                    return False
+    return True
+
+
 def sink_of(
     savepoint: Savepoint,
     operator: OperatorState,
@@ -224,6 +246,11 @@ def sink_of(
         raise NotSupportedError(
             f"Rows of '{table.name}' cannot be written: only the records of a GROUP BY can.",
             hint="Its other tables, and those of other operators, can be read.",
+        )
+    if not hashed_by_keys(state_files(savepoint), table, layout):
+        raise NotSupportedError(
+            f"Rows of '{table.name}' cannot be written: its operator shares an exchange with others, so its "
+            "rows are not ordered by the hash of all their keys."
         )
     stored = {c.name: c.stored for c in table.columns}
     has_more = len(operator.tables) > 1

@@ -8,8 +8,9 @@ running job a savepoint a statement, which goes with the catalog.
 from __future__ import annotations
 
 import weakref
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import AbstractContextManager
+from functools import cached_property
 from typing import ClassVar
 
 from tidemill.catalog.kinds import CatalogDescription, CatalogKind
@@ -48,16 +49,14 @@ class SavepointCatalog(InMemoryCatalog):
         self._look = look
         self._target = target
         self._looks: list[Callable[[], object]] = []
-        self._seen: dict[str, Database] = {}
+        self._seen = StateDatabase(self._tables)
 
     @property
     def databases(self) -> Mapping[str, Database]:
-        if not self._seen:
-            self._seen = {DATABASE: Database(name=DATABASE, tables=dict(self._tables()))}
         return self._seen
 
     def refresh(self) -> None:
-        self._seen = {}
+        self._seen = StateDatabase(self._tables)
 
     def changing(self) -> AbstractContextManager[None]:
         raise NotSupportedError(
@@ -88,6 +87,28 @@ class SavepointCatalog(InMemoryCatalog):
         }
         columns = tuple(Column(name=f.name, type=f.type) for f in fields)
         return CatalogTable(path=ObjectPath(self.name, DATABASE, name), columns=columns, options=options)
+
+
+class StateDatabase(Mapping[str, Database]):
+    """The one database. ``tables``: nothing is read before somebody asks what is in it."""
+
+    def __init__(self, tables: Callable[[], dict[str, CatalogTable]]) -> None:
+        self._tables = tables
+
+    def __getitem__(self, name: str) -> Database:
+        if name != DATABASE:
+            raise KeyError(name)
+        return self._database
+
+    def __iter__(self) -> Iterator[str]:
+        return iter((DATABASE,))
+
+    def __len__(self) -> int:
+        return 1
+
+    @cached_property
+    def _database(self) -> Database:
+        return Database(name=DATABASE, tables=dict(self._tables()))
 
 
 def savepoint_catalogs(look: Look, target: Target) -> CatalogKind:
