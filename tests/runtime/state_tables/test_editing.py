@@ -12,7 +12,7 @@ import pytest
 
 from tidemill.changelog.hashing import hash_columns
 from tidemill.connectors.worker_errors import WorkerError, find_error
-from tidemill.errors import NotSupportedError, StateError
+from tidemill.errors import NotSupportedError, StateError, ValidationError
 from tidemill.files.storage import Storage
 from tidemill.runtime.checkpoint.directory import EpochCommit
 from tidemill.runtime.checkpoint.identity import JobIdentity
@@ -78,11 +78,16 @@ def savepoint(tmp_path: Path) -> Savepoint:
     return Savepoint.open(target)
 
 
-def sink(savepoint: Savepoint, place: Path, name: str = "group_aggregate_1_groups") -> SavepointSink:
+def sink(
+    savepoint: Savepoint,
+    place: Path,
+    name: str = "group_aggregate_1_groups",
+    fields: tuple[Field, ...] = FIELDS,
+) -> SavepointSink:
     found = find_table(operators_of(savepoint), name)
     assert found is not None
     layout = known_layout(state_files(savepoint), found[1])
-    return sink_of(savepoint, *found, layout, Storage(str(place)), FIELDS)
+    return sink_of(savepoint, *found, layout, Storage(str(place)), fields)
 
 
 def written(made: SavepointSink, rows: list[Row]) -> list[str]:
@@ -199,6 +204,20 @@ def test_an_epoch_that_sinks_may_lack_is_not_edited(savepoint: Savepoint, tmp_pa
     unknown = replace(savepoint, commit=replace(commit, tokens={"sink": ["t"]}), finished=False)
     with pytest.raises(StateError, match="cannot be edited: whether its last epoch 7 has reached its sinks"):
         sink(unknown, tmp_path / "new").begin()
+
+
+def test_nothing_is_left_if_the_last_steps_fail(savepoint: Savepoint, tmp_path: Path) -> None:
+    made = sink(savepoint, tmp_path / "new")
+    made.begin()
+    (token,) = written(made, [("c3", 4, 3, 1, 2)])
+    with pytest.raises(StateError, match="Cannot read state file"):
+        made.publish(1, [token.replace(".manifest", ".nosuch")])
+    assert not (tmp_path / "new").exists()
+
+
+def test_a_table_without_the_keys_is_refused(savepoint: Savepoint, tmp_path: Path) -> None:
+    with pytest.raises(ValidationError, match=r"needs its keys: \['city'\]"):
+        sink(savepoint, tmp_path / "new", fields=FIELDS[1:])
 
 
 def test_other_tables_are_read_alone(savepoint: Savepoint, tmp_path: Path) -> None:

@@ -76,7 +76,8 @@ def parts_of(operator: OperatorState) -> tuple[Part, ...]:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class StateWriter:
-    """``columns``: the stored name of each given column, '' for what is not written."""
+    """``columns``: the stored name of each given column; others than those of the layout are left out.
+    ``parts``: see ``parts_of``. ``derived``: see ``invariants``."""
 
     root: Storage
     operator: str
@@ -114,7 +115,7 @@ class StateWriter:
     def _named(self, table: pa.Table) -> pa.Table:
         """The stored columns, by their stored names and of their types; others are NULL."""
         own = dict(zip(self.columns, table.columns, strict=True))
-        fields = [f for f in self.layout.schema if not f.name.startswith("$")]
+        fields = (*self.layout.keys, *self.layout.columns)
         arrays = [own[f.name].cast(f.type) if f.name in own else pa.nulls(len(table), f.type) for f in fields]
         return pa.table(arrays, names=[f.name for f in fields])
 
@@ -188,7 +189,14 @@ class SavepointSink:
             raise unwritten(self.target, e) from e
 
     def publish(self, epoch: int, tokens: list[str]) -> None:
-        """Not twice: a batch job publishes once."""
+        """Steps 3 and 4; nothing is left where they fail. Not twice: a batch job publishes once."""
+        try:
+            self._publish(tokens)
+        except BaseException:
+            self.discard(epoch)
+            raise
+
+    def _publish(self, tokens: list[str]) -> None:
         commit = self._commit([json.loads(token) for token in tokens])
         files = StateFiles.open(self.target.below(STATE), f"the savepoint '{self.target.shown('')}'")
         try:
@@ -253,6 +261,11 @@ def sink_of(
             "rows are not ordered by the hash of all their keys."
         )
     stored = {c.name: c.stored for c in table.columns}
+    missing = {f.name for f in layout.keys} - {stored[f.name] for f in fields}
+    if missing:
+        raise ValidationError(
+            f"A table to write rows of '{table.name}' by needs its keys: {sorted(missing)}."
+        )
     has_more = len(operator.tables) > 1
     writer = StateWriter(
         root=target.below(STATE),
