@@ -78,6 +78,7 @@ def test_state_is_tables(job: tuple[TableEnvironment, Path]) -> None:
         "epochs",
         "group_aggregate_1",
         "group_aggregate_1_distinct_buyer",
+        "largest_keys",
         "operators",
         "sizes",
         "window_aggregate_1",
@@ -100,6 +101,8 @@ def test_state_is_tables(job: tuple[TableEnvironment, Path]) -> None:
     assert ask(session, "SELECT SUM(row_count) AS n FROM sizes WHERE table_name = 'group_aggregate_1'") == [
         (3,)
     ]
+    largest = "SELECT key_text, row_count FROM largest_keys WHERE table_name LIKE '%_distinct_buyer'"
+    assert sorted(ask(session, largest)) == [(f'{{"city": "c{n}"}}', 4) for n in range(3)]
     with pytest.raises(NotSupportedError, match="Catalog 's' is a savepoint: changes of it"):
         ask(session, "DROP TABLE group_aggregate_1")
 

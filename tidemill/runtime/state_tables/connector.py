@@ -14,6 +14,7 @@ from tidemill.errors import NotSupportedError, ValidationError
 from tidemill.files.storage import Storage
 from tidemill.files.systems import SETTINGS
 from tidemill.runtime.checkpoint.savepoint import Savepoint
+from tidemill.runtime.state_tables import largest_keys
 from tidemill.runtime.state_tables.editing import sink_of
 from tidemill.runtime.state_tables.listings import LISTINGS
 from tidemill.runtime.state_tables.naming import (
@@ -27,6 +28,11 @@ from tidemill.runtime.state_tables.naming import (
 from tidemill.runtime.state_tables.source import ListedRows, StateReader, StateSource
 from tidemill.types.logical import Field, LogicalType
 
+ABOUT: Mapping[str, tuple[Field, ...]] = {
+    **{name: listing.fields for name, listing in LISTINGS.items()},
+    largest_keys.NAME: largest_keys.FIELDS,
+}
+"""The tables that are about a savepoint, with their columns."""
 PATH, TABLE, TARGET = "state.path", "operator.uid", "state.target"
 
 
@@ -55,6 +61,8 @@ class SavepointConnector(Connector):
         operators, name = operators_of(savepoint), request.options[TABLE]
         if name in LISTINGS:
             return _listed(savepoint, operators, name, request)
+        if name == largest_keys.NAME:
+            return _largest(savepoint, operators, request)
         return _stored(savepoint, *_found(savepoint, operators, name), request)
 
     def sink(self, request: SinkRequest) -> Sink:
@@ -86,7 +94,7 @@ def _found(
 ) -> tuple[OperatorState, StoredTable]:
     found = find_table(operators, name)
     if found is None:
-        names = (*LISTINGS, *(t.name for o in operators for t in o.tables))
+        names = (*ABOUT, *(t.name for o in operators for t in o.tables))
         raise ValidationError(f"There is no table '{name}' in {savepoint.what}.", expected=names)
     return found
 
@@ -105,6 +113,21 @@ def _listed(
     )
 
 
+def _largest(
+    savepoint: Savepoint, operators: tuple[OperatorState, ...], request: SourceRequest
+) -> StateSource:
+    _check(request.table, {f.name: f.type for f in largest_keys.FIELDS})
+    wanted = tuple(f.name for f in request.fields)
+    run = largest_keys.LargestKeys(files=state_files(savepoint), now=_time(savepoint), wanted=wanted)
+    tasks = tuple(largest_keys.tasks_of(operators))
+    return StateSource(tasks=tasks, run=run, fields=request.fields, sequence=request.sequence)
+
+
+def _time(savepoint: Savepoint) -> int:
+    """The processing time of its epoch, in milliseconds."""
+    return savepoint.commit.time if savepoint.commit is not None else 0
+
+
 def _stored(
     savepoint: Savepoint, operator: OperatorState, table: StoredTable, request: SourceRequest
 ) -> StateSource:
@@ -116,7 +139,7 @@ def _stored(
         run=StateReader(
             files=state_files(savepoint),
             table=table.stored,
-            now=savepoint.commit.time if savepoint.commit is not None else 0,
+            now=_time(savepoint),
             columns=tuple(columns[f.name] for f in request.fields),
         ),
         fields=request.fields,

@@ -21,7 +21,6 @@ from tidemill.files.storage import Storage
 from tidemill.files.systems import SETTINGS
 from tidemill.runtime.checkpoint.savepoint import Savepoint
 from tidemill.runtime.state_tables import connector
-from tidemill.runtime.state_tables.listings import LISTINGS
 from tidemill.runtime.state_tables.naming import operators_of
 from tidemill.types.logical import Field
 
@@ -71,7 +70,7 @@ class SavepointCatalog(InMemoryCatalog):
             for remove in self._looks[:-_LOOKS]:
                 remove()
             del self._looks[:-_LOOKS]
-        fields = {name: listing.fields for name, listing in LISTINGS.items()}
+        fields = dict(connector.ABOUT)
         for operator in operators_of(savepoint):
             for table in operator.tables:
                 fields[table.name] = tuple(Field(c.name, c.type) for c in table.columns)
