@@ -20,7 +20,7 @@ from tidemill.runtime.checkpoint.operator_schema import OperatorSchema
 from tidemill.runtime.checkpoint.savepoint import Savepoint, Snapshot
 from tidemill.runtime.state_tables.connector import CONNECTOR
 from tidemill.runtime.state_tables.listings import LISTINGS
-from tidemill.runtime.state_tables.naming import operators_of
+from tidemill.runtime.state_tables.naming import known_layout, operators_of, state_files
 from tidemill.state.layout import Layout
 from tidemill.state.store import StateStore
 from tidemill.types.logical import BIGINT, STRING, Field, LogicalType
@@ -158,6 +158,31 @@ def test_a_savepoint_that_is_not_whole_is_named(savepoint: Savepoint) -> None:
     Path(savepoint.where, "savepoint.json").unlink()
     with pytest.raises(StateError, match=r"is not a savepoint: it has no 'savepoint.json'"):
         CONNECTOR.source(request(savepoint, "join_1", l0=STRING))
+
+
+def test_files_outside_of_the_savepoint_are_not_read(savepoint: Savepoint) -> None:
+    """Anybody may have made it."""
+    commit = savepoint.commit
+    assert commit is not None
+    outside = replace(commit, manifests={SUMS: {"0": [["../../job/state/m", 0, 4096]]}})
+    with pytest.raises(StateError, match="it is named, but does not lie in it"):
+        operators_of(replace(savepoint, commit=outside))
+
+
+def test_columns_that_the_query_has_lost_are_not_there(savepoint: Savepoint) -> None:
+    """Manifests keep them; what the query has got since is NULL so far."""
+    schema = IDENTITY.schema[SUMS]
+    groups = {name: kind for name, kind in schema.tables["groups"].items() if name != "bits"}
+    changed = replace(schema, tables={**schema.tables, "groups": {**groups, "COUNT(*)": "int64"}})
+    identity = replace(IDENTITY, schema={SUMS: changed})
+    operator = operators_of(replace(savepoint, identity=identity))[0]
+    assert [c.name for c in operator.tables[0].columns if c.role == "payload"] == [
+        "COUNT(*)",
+        "SUM(price * 2) SINCE 4",
+    ]
+    layout = known_layout(state_files(savepoint), operator.tables[0])
+    assert sorted(f.name for f in layout.columns) == ["COUNT(*)", "SUM(v#3) SINCE 4"]
+    assert layout.ttl == 10
 
 
 def test_older_savepoints_have_no_schema() -> None:

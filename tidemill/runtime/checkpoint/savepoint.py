@@ -116,8 +116,8 @@ class Savepoint:
         """By name below the savepoint."""
         files = StateFiles.open(self.storage.below(STATE), self.what)
         manifests = self.manifests(operators)
-        found = {f"{STATE}/{n}": p for n, p in named_files(files, map(self._within, manifests)).items()}
-        return {self._within(name): file for name, file in found.items()}
+        found = {f"{STATE}/{n}": p for n, p in named_files(files, map(self.within, manifests)).items()}
+        return {self.within(name): file for name, file in found.items()}
 
     def source_files(self) -> list[str]:
         """A job that runs may be writing others."""
@@ -128,7 +128,7 @@ class Savepoint:
         files = self.files or self.state_files()
         for path, expected in files.items():
             try:
-                found = read_sum(self.storage, self._within(path))
+                found = read_sum(self.storage, self.within(path))
             except OSError as e:
                 raise self._damaged(path, f"it cannot be read: {said(e)}") from e
             if found.size != expected.size:
@@ -136,7 +136,7 @@ class Savepoint:
             if found.checksum != expected.checksum:
                 raise self._damaged(path, "its checksum is not that of what was written")
 
-    def _within(self, name: str) -> str:
+    def within(self, name: str) -> str:
         """StateError for a name that leads out of the directory: anybody may have made the savepoint."""
         if name.startswith("/") or ".." in name.split("/"):
             raise self._damaged(name, "it is named, but does not lie in it")

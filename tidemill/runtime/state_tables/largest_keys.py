@@ -2,7 +2,7 @@
 
     SELECT * FROM largest_keys ORDER BY row_count DESC LIMIT 3
 
-Each partition of a table tells its largest keys. A key lies in one partition, so these have the largest of all.
+Each partition of a table tells its largest keys. As a key lies in one partition, they have the largest.
 Cost: a read of these tables in Spark's workers.
 """
 

@@ -40,6 +40,7 @@ _OWN: Mapping[str, tuple[str, str, t.LogicalType]] = {
 }
 """Columns that all tables of a family have: name, role and type."""
 _KIND = re.compile(r"(.+?)-[0-9a-f]{8,}")
+_ARGUMENTS = re.compile(r"\w+\((?:DISTINCT )?(.*?)\)")
 _SINCE = re.compile(r" SINCE (\d+)")
 _NO_LETTERS = re.compile(r"[^0-9a-zA-Z]+")
 _NO_SCHEMA = OperatorSchema(kind="", text="", rows="", identity="")
@@ -62,10 +63,12 @@ class StateColumn:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class StoredTable:
-    """``stored``: its name in manifests. ``entries``: by partition, where it has rows."""
+    """``stored``: its name in manifests. ``types``: of the columns that the query has, by their stored names,
+    as manifests have them. ``entries``: by partition, where it has rows."""
 
     name: str
     stored: str
+    types: Mapping[str, str]
     columns: tuple[StateColumn, ...]
     entries: Mapping[int, tuple[TableEntry, ...]] = field(default_factory=dict)
 
@@ -96,7 +99,10 @@ def operators_of(savepoint: Savepoint) -> tuple[OperatorState, ...]:
         name = f"{_NO_LETTERS.sub('_', kind)}_{counts[kind]}"
         text = schema.text or next((t for d, t in savepoint.identity.nodes.items() if d in key), key)
         slices = held.get(key, {})
-        manifests = {s.manifest: read_manifest(files, s.manifest) for part in slices.values() for s in part}
+        named = [savepoint.within(s.manifest) for part in slices.values() for s in part]
+        manifests = {name: read_manifest(files, name) for name in named}
+        for run in (run for manifest in manifests.values() for run in manifest.runs):
+            savepoint.within(run.path)
         parts = {n: [manifests[s.manifest] for s in part] for n, part in slices.items()}
         state = OperatorState(
             name=name,
@@ -121,14 +127,13 @@ def find_table(operators: Iterable[OperatorState], name: str) -> tuple[OperatorS
 
 def known_layout(files: StateFiles, table: StoredTable) -> Layout:
     """As the operator lays the table out. StateError where no row has told."""
-    entries = [entry for found in table.entries.values() for entry in found]
-    columns = {name: text for entry in entries for name, text in entry.columns.items()}
+    entries = (entry for found in table.entries.values() for entry in found)
     shape = next((entry.shape for entry in entries if entry.shape is not None), None)
     if shape is None:
         raise StateError(
             f"The state of {files.owner} does not say which columns are the keys of '{table.name}'."
         )
-    return stored_layout(files, table.stored, TableEntry(columns=columns, layers=(), shape=shape))
+    return stored_layout(files, table.stored, TableEntry(columns=table.types, layers=(), shape=shape))
 
 
 def _kind(key: str) -> str:
@@ -153,15 +158,19 @@ def _tables(
             n: tuple(m.tables[stored] for m in part if stored in m.tables) for n, part in parts.items()
         }
         entries = {n: found for n, found in entries.items() if found}
-        columns = tuple(_columns(schema, stored, [e for found in entries.values() for e in found]))
-        yield StoredTable(name=name, stored=stored, columns=columns, entries=entries)
+        held = [entry for found in entries.values() for entry in found]
+        # Manifests also have columns of calls that the query has lost since.
+        types = schema.tables.get(stored) or {c: text for e in held for c, text in e.columns.items()}
+        columns = tuple(_columns(schema, stored, types, held))
+        yield StoredTable(name=name, stored=stored, types=types, columns=columns, entries=entries)
 
 
-def _columns(schema: OperatorSchema, table: str, entries: list[TableEntry]) -> list[StateColumn]:
+def _columns(
+    schema: OperatorSchema, table: str, types: Mapping[str, str], entries: list[TableEntry]
+) -> list[StateColumn]:
     """Keys first; then values, what is kept of them, and what all such tables have."""
-    types = {name: text for e in entries for name, text in e.columns.items()} or schema.tables.get(table, {})
     shape = next((e.shape for e in entries if e.shape is not None), None)
-    arguments = [c for _, c in sorted((table.index(c), c) for c in schema.labels if c in table)]
+    arguments = match[1].split(", ") if (match := _ARGUMENTS.match(table)) else []
     keys = schema.keys if shape is None else shape.keys
     order = [*keys, *(shape.values if shape else ())]
     stored = [*(n for n in order if n in types), *sorted(n for n in types if n not in order), PARTITION]
@@ -186,7 +195,7 @@ def _columns(schema: OperatorSchema, table: str, entries: list[TableEntry]) -> l
 def _argument(name: str, arguments: list[str]) -> str:
     """Values of a table that is called by its arguments are numbered: the argument's own name."""
     number = name.removeprefix("$value")
-    is_value = number != name and number.isdigit() and int(number) < len(arguments)
+    is_value = name.startswith("$value") and number.isdigit() and int(number) < len(arguments)
     return arguments[int(number)] if is_value else name
 
 
