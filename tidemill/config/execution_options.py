@@ -63,6 +63,7 @@ SAVEPOINT_TARGET = Option(
     key="tidemill.savepoint.target",
     kind=str,
     default="",
+    own=True,
     doc="Where INSERT into a table of a catalog of type `savepoint` writes a new savepoint.",
 )
 CHECKPOINT_INTERVAL = Option(
