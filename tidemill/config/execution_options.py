@@ -59,6 +59,13 @@ IGNORE_UNCLAIMED = Option(
     doc="Whether a query may start from the savepoint of a larger one, such as a STATEMENT SET with another "
     "INSERT: state that it does not need is left out. Formerly `execution.savepoint.ignore-unclaimed-state`.",
 )
+SAVEPOINT_TARGET = Option(
+    key="tidemill.savepoint.target",
+    kind=str,
+    default="",
+    own=True,
+    doc="Where INSERT into a table of a catalog of type `savepoint` writes a new savepoint.",
+)
 CHECKPOINT_INTERVAL = Option(
     key="execution.checkpointing.interval",
     kind=Duration,
@@ -82,5 +89,6 @@ OPTIONS = (
     RECOVERY_PATH,
     CLAIM_MODE,
     IGNORE_UNCLAIMED,
+    SAVEPOINT_TARGET,
     CHECKPOINT_INTERVAL,
 )

@@ -17,17 +17,21 @@ from tidemill.catalog.manager import CatalogManager
 from tidemill.catalog.table import CatalogObject, CatalogTable, ObjectPath
 from tidemill.config import registry as options
 from tidemill.config import table_options
+from tidemill.config.execution_options import SAVEPOINT_DIRECTORY, SAVEPOINT_TARGET
 from tidemill.config.option import Configuration
 from tidemill.config.python_options import PYTHON_FILES
 from tidemill.config.seal import PLAIN
 from tidemill.config.unknown_options import unknown_option
-from tidemill.errors import NotSupportedError, Position
+from tidemill.errors import NotSupportedError, Position, ValidationError
+from tidemill.files.private import own_directory
+from tidemill.files.storage import Storage
 from tidemill.functions import registry
 from tidemill.functions.api import AggregateFunction, ScalarFunction
+from tidemill.runtime.checkpoint.savepoint import Savepoint
 from tidemill.runtime.progress import EpochProgress, JobEvent, unheard
 from tidemill.runtime.spark.session import spark_application
 from tidemill.session import user_modules
-from tidemill.session.catalogs import from_spark, outside, stored
+from tidemill.session.catalogs import from_spark, of_savepoint, outside, stored
 from tidemill.session.catalogs.database import database_files
 from tidemill.session.catalogs.places import catalog_store, own_catalogs_url
 from tidemill.session.history.keeper import Keeper
@@ -99,6 +103,9 @@ class SessionContext:
             stored.TYPE: stored.stored_catalogs(self._catalogs_place),
             from_spark.TYPE: from_spark.spark_catalogs(self._spark_of_catalogs),
             "iceberg": outside.outside_catalogs("iceberg", self._check_catalog),
+            of_savepoint.TYPE: of_savepoint.savepoint_catalogs(
+                self._savepoint_of_catalogs, lambda: self.configuration.read(SAVEPOINT_TARGET)
+            ),
         }
 
     def _check_catalog(self, identifier: str, options: Mapping[str, str]) -> None:
@@ -116,6 +123,23 @@ class SessionContext:
     def _spark_of_catalogs(self) -> SparkSession:
         self.permissions.check_connector("spark")
         return spark_application(self.configuration)
+
+    def _savepoint_of_catalogs(self, options: Mapping[str, str]) -> Savepoint:
+        """``options``: the catalog's; what they do not say of an object store the session's do."""
+        settings = {**self.configuration, **options}
+        if of_savepoint.JOB in options:
+            return Savepoint.open(Storage.configured(self._look_at(options[of_savepoint.JOB]), settings))
+        self.permissions.check_place(options[of_savepoint.PATH], "Option 'path' of the catalog")
+        return Savepoint.open(Storage.configured(options[of_savepoint.PATH], settings))
+
+    def _look_at(self, job_id: str) -> str:
+        """The place of a savepoint of a running job. On the disk of its checkpoint that is a link a file."""
+        started = self.jobs.find(job_id)
+        if started is None:
+            running = tuple(s.job.job_id for s in self.jobs.all() if s.job.is_running())
+            raise ValidationError(f"There is no job '{job_id}'.", expected=running)
+        directory = self.configuration.read(SAVEPOINT_DIRECTORY) or own_directory("state")
+        return self.jobs.create_savepoint(started, directory, "")
 
     @property
     def current_catalog(self) -> str:

@@ -13,7 +13,12 @@ from dataclasses import dataclass
 from tidemill.catalog.table import CatalogTable
 from tidemill.config import history_options
 from tidemill.config.cluster_options import TEMPORARY_DIRECTORY
-from tidemill.config.execution_options import CHECKPOINT_DIRECTORY, RECOVERY_PATH, SAVEPOINT_DIRECTORY
+from tidemill.config.execution_options import (
+    CHECKPOINT_DIRECTORY,
+    RECOVERY_PATH,
+    SAVEPOINT_DIRECTORY,
+    SAVEPOINT_TARGET,
+)
 from tidemill.config.python_options import PYTHON_FILES
 from tidemill.config.registry import SPARK_PREFIX
 from tidemill.config.table_options import CATALOG_STORE_PATH
@@ -27,6 +32,7 @@ _PLACES = frozenset(
         CHECKPOINT_DIRECTORY,
         SAVEPOINT_DIRECTORY,
         RECOVERY_PATH,
+        SAVEPOINT_TARGET,
         TEMPORARY_DIRECTORY,
         history_options.DIRECTORY,
         CATALOG_STORE_PATH,

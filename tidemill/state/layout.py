@@ -27,6 +27,7 @@ import pyarrow as pa
 
 from tidemill.changelog.columns import Hashes, Vec, is_fixed, to_arrow
 from tidemill.changelog.hashing import hash_columns, pair_code
+from tidemill.state.manifest import TableShape
 from tidemill.state.run import DELETED, DUE, HASH, TIME, WEIGHT
 
 VERSION = b"tidemill.version"
@@ -58,6 +59,12 @@ class Layout:
     def identity(self) -> tuple[pa.Field, ...]:
         due = (pa.field(DUE, pa.int64()),) if self.by_time else ()
         return (*due, *self.keys, *self.values)
+
+    @property
+    def shape(self) -> TableShape:
+        """As manifests have it."""
+        keys, values = (tuple(f.name for f in fields) for fields in (self.keys, self.values))
+        return TableShape(keys=keys, values=values, ttl=self.ttl)
 
     @property
     def schema(self) -> pa.Schema:

@@ -12,7 +12,7 @@ manifest. A savepoint is a manifest whose files are kept.
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass
 from typing import Any
 
 from tidemill.state.record import damaged, decode_record, encode_record
@@ -25,11 +25,27 @@ Layers = tuple[tuple[Run, ...], ...]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class TableShape:
+    """Which columns tell rows apart, ``keys`` and ``values``, and after how many milliseconds a row expires.
+    Readers that do not know the operator combine versions of a row by that."""
+
+    keys: tuple[str, ...]
+    values: tuple[str, ...] = ()
+    ttl: int = 0
+
+    @classmethod
+    def from_json(cls, data: dict[str, Any]) -> TableShape:
+        return cls(keys=tuple(data["keys"]), values=tuple(data["values"]), ttl=int(data["ttl"]))
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class TableEntry:
-    """``columns``: name -> type and version, of all columns that a run of the table may have."""
+    """``columns``: name -> type and version, of all columns that a run of the table may have. ``shape``: None
+    where no epoch has written the table since manifests have it."""
 
     columns: Mapping[str, str]
     layers: Layers
+    shape: TableShape | None = None
 
     @property
     def runs(self) -> Iterator[Run]:
@@ -38,12 +54,14 @@ class TableEntry:
 
     def to_json(self) -> dict[str, Any]:
         layers = [[run.to_json() for run in layer] for layer in self.layers]
-        return {"columns": dict(sorted(self.columns.items())), "layers": layers}
+        shape = {} if self.shape is None else {"shape": asdict(self.shape)}
+        return {"columns": dict(sorted(self.columns.items())), "layers": layers, **shape}
 
     @classmethod
     def from_json(cls, data: dict[str, Any]) -> TableEntry:
         layers = tuple(tuple(Run.from_json(run) for run in layer) for layer in data["layers"])
-        return cls(columns=dict(data["columns"]), layers=layers)
+        shape = TableShape.from_json(data["shape"]) if "shape" in data else None
+        return cls(columns=dict(data["columns"]), layers=layers, shape=shape)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -122,6 +122,7 @@ class StateStore:
                 tables[name] = TableEntry(
                     columns={**_columns(tables.get(name)), **open_layers.layout.described},
                     layers=tuple(tuple(r.run for r in layer if r.run) for layer in layers),
+                    shape=open_layers.layout.shape,
                 )
         if not changed:
             return self.base[0].manifest if len(self.base) == 1 else None

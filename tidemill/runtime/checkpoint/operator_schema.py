@@ -31,8 +31,9 @@ class CallSchema:
 class OperatorSchema:
     """``rows``: which rows it gives (``physical.lineage``). ``identity``: all that its state depends on
     (``physical.identities``). ``text``: as EXPLAIN has it. ``tables``: by name, the columns of each with type
-    and version. ``labels``: by what columns are called in state: what they are for people. ``types``: by the
-    same, as Flink spells types, of columns of the input. ``retracts``: rows may be taken back from it."""
+    and version; ``keys``: the keys of these. ``labels``: by what columns are called in state: what they are
+    for people. ``types``: by the same, as Flink spells types, of columns of the input. ``retracts``: rows may
+    be taken back from it."""
 
     kind: str
     text: str
@@ -46,9 +47,12 @@ class OperatorSchema:
     types: dict[str, str] = field(default_factory=dict)
 
     def readable(self, name: str) -> str:
-        """What a table or column of state is called, for people."""
+        """What a table or column of state is called, for people. Names by lineage are found within others."""
+        if name in self.labels:
+            return self.labels[name]
         for column, label in self.labels.items():
-            name = name.replace(column, label)
+            if "#" in column:
+                name = name.replace(column, label)
         return name
 
     def to_json(self) -> dict[str, Any]:

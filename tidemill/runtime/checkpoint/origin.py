@@ -65,17 +65,13 @@ class Origin:
     def _check(self, wanted: JobIdentity) -> None:
         savepoint, commit = self.savepoint, self.savepoint.commit
         evolution(savepoint.identity, wanted).check(savepoint.what, drops=self.drops)
-        if commit is not None and not (savepoint.finished or self._is_published(commit)):
+        if commit is not None and not savepoint.is_published:
             raise StateError(
                 f"{self._what} cannot be taken up: whether its last epoch {commit.epoch} has reached its "
                 "sinks is not known",
                 hint="Start its job where it was, and stop it: then it is known.",
             )
         savepoint.check_whole()
-
-    def _is_published(self, commit: EpochCommit) -> bool:
-        directory = CheckpointDirectory(self.savepoint.storage)
-        return not any(commit.tokens.values()) or directory.is_published(commit)
 
     def _fill(self, directory: CheckpointDirectory, records: Records, wanted: JobIdentity) -> None:
         self._claim(directory.root)  # 2

@@ -99,6 +99,13 @@ class Savepoint:
         """Bytes of its files."""
         return sum(file.size for file in self.files.values())
 
+    @property
+    def is_published(self) -> bool:
+        """Whether it is known that sinks have what its last epoch has given them."""
+        if self.finished or self.commit is None or not any(self.commit.tokens.values()):
+            return True
+        return CheckpointDirectory(self.storage).is_published(self.commit)
+
     def manifests(self, operators: Mapping[str, Any] | None = None) -> list[str]:
         """What the commit names, of these operators alone where they are given."""
         held = self.commit.slices if self.commit is not None else {}
@@ -109,8 +116,8 @@ class Savepoint:
         """By name below the savepoint."""
         files = StateFiles.open(self.storage.below(STATE), self.what)
         manifests = self.manifests(operators)
-        found = {f"{STATE}/{n}": p for n, p in named_files(files, map(self._within, manifests)).items()}
-        return {self._within(name): file for name, file in found.items()}
+        found = {f"{STATE}/{n}": p for n, p in named_files(files, map(self.within, manifests)).items()}
+        return {self.within(name): file for name, file in found.items()}
 
     def source_files(self) -> list[str]:
         """A job that runs may be writing others."""
@@ -121,7 +128,7 @@ class Savepoint:
         files = self.files or self.state_files()
         for path, expected in files.items():
             try:
-                found = read_sum(self.storage, self._within(path))
+                found = read_sum(self.storage, self.within(path))
             except OSError as e:
                 raise self._damaged(path, f"it cannot be read: {said(e)}") from e
             if found.size != expected.size:
@@ -129,7 +136,7 @@ class Savepoint:
             if found.checksum != expected.checksum:
                 raise self._damaged(path, "its checksum is not that of what was written")
 
-    def _within(self, name: str) -> str:
+    def within(self, name: str) -> str:
         """StateError for a name that leads out of the directory: anybody may have made the savepoint."""
         if name.startswith("/") or ".." in name.split("/"):
             raise self._damaged(name, "it is named, but does not lie in it")
@@ -182,6 +189,19 @@ class Snapshot:
 @contextmanager
 def whole_or_absent(target: Storage) -> Iterator[None]:
     """What is written within into the empty or new directory goes where it fails. StateError."""
+    check_empty(target)
+    try:
+        yield
+    except OSError as e:
+        target.remove_directory("")
+        raise unwritten(target, e) from e
+    except BaseException:
+        target.remove_directory("")
+        raise
+
+
+def check_empty(target: Storage) -> None:
+    """StateError where there is something at the place of a new savepoint."""
     try:
         if next(iter(target.files()), None) is not None:
             raise StateError(
@@ -189,15 +209,7 @@ def whole_or_absent(target: Storage) -> Iterator[None]:
                 hint="Name a directory that is not there yet.",
             )
     except OSError as e:
-        raise _unwritten(target, e) from e
-    try:
-        yield
-    except OSError as e:
-        target.remove_directory("")
-        raise _unwritten(target, e) from e
-    except BaseException:
-        target.remove_directory("")
-        raise
+        raise unwritten(target, e) from e
 
 
 def seal(
@@ -252,7 +264,7 @@ def unreadable(storage: Storage, error: OSError) -> StateError:
     return StateError(f"The savepoint '{storage.shown('')}' cannot be read: {said(error)}")
 
 
-def _unwritten(storage: Storage, error: OSError) -> StateError:
+def unwritten(storage: Storage, error: OSError) -> StateError:
     return StateError(f"The savepoint '{storage.shown('')}' cannot be written: {said(error)}")
 
 

@@ -25,6 +25,7 @@ from tidemill.physical.lineage import Lineages
 from tidemill.physical.names import free_name
 from tidemill.plan.expressions import AggregateCall
 from tidemill.runtime.checkpoint.operator_schema import CallSchema, OperatorSchema
+from tidemill.runtime.compile.residual import side_column
 from tidemill.types.logical import Field
 
 Calls = tuple[AggregateSpec, ...]
@@ -213,6 +214,7 @@ def operator_schema(
 ) -> OperatorSchema:
     """What the state of an operator is made of."""
     layouts = spec.evolving if isinstance(spec, Evolving) else ()
+    given = _given(node) if calls is None else {f.name: f for f in names.fields(calls.below)}
     return OperatorSchema(
         kind=kind,
         text=_short(describe(node)),
@@ -220,10 +222,19 @@ def operator_schema(
         identity=names.ids.of(node),
         retracts=calls is not None and bool(RETRACTIONS & calls.below.traits.kinds),
         calls=() if calls is None else names.described(calls),
+        keys=tuple(f.name for f in layouts[0].keys) if layouts else (),
         tables={layout.name: layout.described for layout in layouts},
-        labels={} if calls is None else names.labels(calls.below),
-        types={} if calls is None else {f.name: str(f.type) for f in names.fields(calls.below)},
+        labels={c: f.name for c, f in given.items()} if calls is None else names.labels(calls.below),
+        types={name: str(f.type) for name, f in given.items()},
     )
+
+
+def _given(node: p.PhysicalNode) -> dict[str, Field]:
+    """The fields below ``node``, by the names that kernels give them: those of two sides are numbered."""
+    if len(node.inputs) == 2:
+        sides = enumerate(node.inputs)
+        return {side_column(side, i): f for side, below in sides for i, f in enumerate(below.fields)}
+    return {f.name: f for below in node.inputs for f in below.fields}
 
 
 def _short(text: str) -> str:
