@@ -115,7 +115,8 @@ class Lineages:
         below = self.of(core.input)
         keys = [below.columns[k] for k in core.keys]
         shared = [canonical(core.reuse)] * (core.reuse is not None)
-        rows = hashed(joined("Group", [below.rows, *keys, *shared, *["versions"] * core.versions]))
+        said = [str(core.state_ttl), *shared, *["versions"] * core.versions]
+        rows = hashed(joined("Group", [below.rows, *keys, *said]))
         own = [*(self.call(call, below.columns) for call in core.calls), *["mark"] * core.marked]
         texts = [*self.call_texts(core.calls, core.input), *["changed calls"] * core.marked]
         return _computed(below, core.keys, rows, own, texts)

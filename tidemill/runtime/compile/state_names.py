@@ -112,14 +112,17 @@ class StateNames:
             )
         return best
 
-    def fields(self, node: p.PhysicalNode, keys: Sequence[int] = ()) -> tuple[Field, ...]:
-        """The fields of ``node`` as a kernel calls them: fields of one lineage alike, ``keys`` all apart."""
+    def fields(
+        self, node: p.PhysicalNode, keys: Sequence[int] = (), *, apart: bool = False
+    ) -> tuple[Field, ...]:
+        """The fields of ``node`` as a kernel calls them: fields of one lineage alike, ``keys`` all apart.
+        ``apart``: all fields are, as buckets get other values of each."""
         if self._lineages is None:
             return node.fields
         columns = self._lineages.of(node).columns
         found = [replace(f, name=column) for f, column in zip(node.fields, columns, strict=True)]
         taken: set[str] = set()
-        for key in keys:
+        for key in range(len(found)) if apart else keys:
             found[key] = replace(found[key], name=free_name(found[key].name, taken))
             taken.add(found[key].name)
         return tuple(found)

@@ -76,7 +76,7 @@ def _attached(node: p.WindowTableFunction, context: CompileContext) -> AttachedW
 
 @build.register
 def _(node: p.WindowAggregate, context: CompileContext, sequenced: bool) -> g.ExecNode:
-    inputs = context.state.fields(node.input, node.keys)
+    inputs = context.state.fields(node.input, node.keys, apart=node.spread is not None)
     named = replace(node, input=replace(node.input, fields=inputs))
     keys = tuple((inputs[k].name, arrow_type(inputs[k].type)) for k in node.keys)
     shown_keys, buckets = tuple(name for name, _ in keys), _buckets(named)

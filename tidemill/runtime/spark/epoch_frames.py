@@ -366,9 +366,16 @@ class EpochFrames:
             report=self.report,
             event_time=self.event_time,
             clocked=node.clocked,
-            late=self.late,
+            late=self._late(node),
             first=all(isinstance(i, Leaf) and not isinstance(i.below, g.Keyed) for i in task.inputs),
         )
+
+    def _late(self, node: g.Keyed) -> LateWriter | None:
+        """Late rows of an operator of one input are told by the names of the plan."""
+        if self.late is None or len(node.ports) > 1:
+            return self.late
+        (port,) = node.ports
+        return replace(self.late, names=dict(zip(port.columns, port.references, strict=True)))
 
     def _input(self, given: Leaf | Task, port: g.Port) -> ShuffledInput | ChainedInput:
         if isinstance(given, Leaf):

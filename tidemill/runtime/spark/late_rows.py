@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from collections.abc import Mapping
+from dataclasses import dataclass, field
 
 import numpy as np
 import pyarrow as pa
@@ -17,10 +18,12 @@ from tidemill.operators.late_rows import LateRows
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class LateWriter:
-    """``stager``: of the table's sink for the epoch; ``watermark``: the type of its second column."""
+    """``stager``: of the table's sink for the epoch; ``watermark``: the type of its second column; ``names``:
+    what columns of the operator are called in the plan."""
 
     stager: BatchMap
     watermark: pa.DataType
+    names: Mapping[str, str] = field(default_factory=dict)
 
     def tokens(self, late: LateRows, operator: str) -> list[str]:
         """Stages the rows that ``operator`` kept; the tokens they are published by."""
@@ -35,7 +38,8 @@ class LateWriter:
         parts: list[pa.Array | str] = []
         for name in rows.column_names:
             if not name.startswith("$"):
-                parts.append(f"{',' if parts else '{'}{quoted(name)}:")
+                shown = self.names.get(name, name)
+                parts.append(f"{',' if parts else '{'}{quoted(shown)}:")
                 parts.append(json_values(single(rows.column(name)), False))
         texts = pc.binary_join_element_wise(*parts, "}", "") if parts else pa.array(["{}"] * len(rows))
         marks = vector(single(rows.column(WATERMARK_COLUMN))).values
