@@ -300,6 +300,65 @@ def test_keys_and_calls_that_are_one_twice_stay_two(tmp_path: Path) -> None:
     assert query.epoch([row]) == [(0, (1, 1, 3, 3))]
 
 
+@pytest.mark.parametrize(
+    ("before", "after", "query"),
+    [
+        ("TIME", "INT", "k, COUNT(*) AS n FROM clicks GROUP BY k"),
+        ("TIMESTAMP(3)", "TIMESTAMP(0)", "k, COUNT(*) AS n FROM clicks GROUP BY k"),
+        ("STRING", "VARCHAR(3)", "k, COUNT(*) AS n FROM clicks GROUP BY k"),
+        ("BOOLEAN", "FLOAT", "CAST(k AS STRING) AS k, COUNT(*) AS n FROM clicks GROUP BY CAST(k AS STRING)"),
+        ("TIMESTAMP(3)", "TIMESTAMP_LTZ(3)", "COUNT(*) AS n FROM clicks WHERE EXTRACT(HOUR FROM k) > 5"),
+        ("STRING", "INT", "COUNT(*) AS n FROM clicks WHERE k IS NOT NULL"),
+    ],
+)
+def test_a_column_of_another_type_is_another_column_in_keys_and_filters(
+    tmp_path: Path, before: str, after: str, query: str
+) -> None:
+    tables = [session(CLICKS.replace("k INT", f"k {kind}")) for kind in (before, after)]
+    job = ChangingQuery(tmp_path, tables[0])
+    job.start(f"SELECT {query}")
+    job.number, job.context = 1, tables[1]
+    with pytest.raises(StateError, match="belongs to another query"):
+        job.start(f"SELECT {query}")
+
+
+def test_a_field_of_a_row_is_not_told_by_its_place(tmp_path: Path) -> None:
+    tables = [session(CLICKS.replace("k INT", f"k ROW<{row}>")) for row in ("x INT, y INT", "y INT, x INT")]
+    job = ChangingQuery(tmp_path, tables[0])
+    job.start("SELECT b, SUM(clicks.k.x) AS s FROM clicks GROUP BY b")
+    job.number, job.context = 1, tables[1]
+    with pytest.raises(StateError, match="s was SUM"):
+        job.start("SELECT b, SUM(clicks.k.y) AS s FROM clicks GROUP BY b")
+
+
+def test_a_type_that_a_call_lost_is_named(tmp_path: Path) -> None:
+    tables = [session(CLICKS.replace("a BIGINT", f"a {kind}")) for kind in ("FLOAT", "DOUBLE")]
+    job = ChangingQuery(tmp_path, tables[0])
+    job.start("SELECT k, SUM(a) AS s FROM clicks GROUP BY k")
+    job.number, job.context = 1, tables[1]
+    with pytest.raises(StateError, match=r"s was SUM\(a\) of FLOAT, now it is SUM\(a\) of DOUBLE"):
+        job.start("SELECT k, SUM(a) AS s FROM clicks GROUP BY k")
+
+
+def test_values_that_are_drawn_twice_are_two(tmp_path: Path) -> None:
+    job = ChangingQuery(tmp_path)
+    job.start(
+        "SELECT k, SUM(x) AS s, SUM(y) AS t FROM (SELECT k, RAND() AS x, RAND() AS y FROM clicks) GROUP BY k"
+    )
+    assert job.epoch([{"k": 1, "x": 3, "y": 5}]) == [(0, (1, 3.0, 5.0))]
+
+
+def test_a_column_of_the_result_may_become_what_state_has_all_of(tmp_path: Path) -> None:
+    job = ChangingQuery(tmp_path, session(CDC))
+    job.start("SELECT k, LISTAGG(CAST(a AS STRING), ',') AS l FROM clicks GROUP BY k")
+    job.number = 1
+    assert job.identity is not None
+    wanted, _ = job.compiled("SELECT k, LISTAGG(CAST(a AS STRING), ';') AS l FROM clicks GROUP BY k")
+    found = evolution(job.identity, wanted)
+    assert "it is complete from state that is there" in str(found.changes[1])
+    found.check("the savepoint 's'", drops=True)
+
+
 def test_a_checkpoint_changes_hands_by_one_record(tmp_path: Path) -> None:
     place = Storage(str(tmp_path / "checkpoint"))
     query = ChangingQuery(tmp_path / "state")

@@ -133,7 +133,7 @@ def _compared(then: OperatorSchema, now: OperatorSchema) -> Iterator[Change]:
     # What calls begin with now has their epoch in its name.
     marks = {f" SINCE {call.born}" for call in now.calls if call.id not in before}
     lacks = (x for x in _lacks(then, now) if not any(mark in " ".join(x) for mark in marks))
-    unlike = next((_unlike(then, now, *column) for column in lacks), "")
+    unlike = next((_unlike(then, now, *column) for column in lacks), "") or _narrower(then, now)
     yield _whole(now, unlike and f"the state of {now.text} is laid out in another way: {unlike}")
     for call in now.calls:
         part = partial(Change, operator=now.text, part=call.text)
@@ -141,11 +141,9 @@ def _compared(then: OperatorSchema, now: OperatorSchema) -> Iterator[Change]:
         if stored is not None:
             yield _stayed(part, stored, call)
         elif call.name in replaced:
-            yield _replaced(part, replaced.pop(call.name), call, now)
-        elif call.since != call.born:
-            yield part(verdict=Verdict.COMPLETE, detail="from state that is there")
+            yield _replaced(_new(part, call, now), replaced.pop(call.name), call)
         else:
-            yield _added(part, call, now)
+            yield _new(part, call, now)
     for call in gone:
         yield Change(operator=now.text, part=call.text, verdict=Verdict.DROPPED)
 
@@ -160,16 +158,21 @@ def _stayed(part: Part, then: CallSchema, now: CallSchema) -> Change:
     return part(verdict=Verdict.REFUSED, detail=f"it has {changed}")
 
 
-def _replaced(part: Part, then: CallSchema, now: CallSchema, operator: OperatorSchema) -> Change:
+def _replaced(found: Change, then: CallSchema, now: CallSchema) -> Change:
     """A column of the result that meant something else."""
-    found = _added(part, now, operator)
     if found.verdict is Verdict.REFUSED:
         return found
-    detail = f"{now.name} was {then.text}, now it is {now.text}; it {found.detail}"
+    before, here = then.text, now.text
+    if before == here:
+        before, here = (f"{call.text} of {', '.join(call.arg_types)}" for call in (then, now))
+    begins = f"is complete {found.detail}" if found.verdict is Verdict.COMPLETE else found.detail
+    detail = f"{now.name} was {before}, now it is {here}; it {begins}"
     return replace(found, verdict=Verdict.REPLACED, detail=detail, loses=True)
 
 
-def _added(part: Part, call: CallSchema, now: OperatorSchema) -> Change:
+def _new(part: Part, call: CallSchema, now: OperatorSchema) -> Change:
+    if call.since != call.born:
+        return part(verdict=Verdict.COMPLETE, detail="from state that is there")
     if now.retracts:
         why = f"{call.text} of {now.text} is new, and the input takes rows back that it would never have seen"
         return part(verdict=Verdict.REFUSED, detail=why)
@@ -183,6 +186,15 @@ def _lacks(then: OperatorSchema, now: OperatorSchema) -> Iterator[tuple[str, str
         for name, kind in columns.items():
             if held.get(name) != kind:
                 yield table, name
+
+
+def _narrower(then: OperatorSchema, now: OperatorSchema) -> str:
+    """The first key that may have values which its type has no longer."""
+    for key in now.keys:
+        before, here = then.types.get(key), now.types.get(key)
+        if before is not None and here is not None and not is_wider(before, here):
+            return f"key '{now.readable(key)}' is {before}, the query needs {here}"
+    return ""
 
 
 def _unlike(then: OperatorSchema, now: OperatorSchema, table: str, name: str) -> str:
