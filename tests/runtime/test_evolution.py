@@ -241,6 +241,13 @@ KEPT, ADDED, COMPLETE, DROPPED, REFUSED = "kept", "added", "complete", "dropped"
         ),
         (
             (),
+            "SUM(a) AS s FROM clicks GROUP BY k",
+            "SUM(a) AS s, PERCENTILE(a, 0.5) AS p FROM clicks GROUP BY k",
+            [KEPT, KEPT, ADDED],
+            "",
+        ),
+        (
+            (),
             f"COUNT(*) AS n {TUMBLE}",
             f"COUNT(*) AS n, LISTAGG(CAST(a AS STRING)) AS l {TUMBLE}",
             [REFUSED, KEPT, ADDED],
