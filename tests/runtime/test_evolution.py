@@ -248,6 +248,13 @@ KEPT, ADDED, COMPLETE, DROPPED, REFUSED = "kept", "added", "complete", "dropped"
         ),
         (
             (),
+            f"COLLECT(a) AS c, MAX(b) AS m {TUMBLE}",
+            f"COLLECT(a) AS c, MIN(b) AS l, COUNT(*) AS n {TUMBLE}",
+            [KEPT, KEPT, COMPLETE, COMPLETE, DROPPED],
+            "",
+        ),
+        (
+            (),
             f"COUNT(*) AS n {TUMBLE}",
             f"COUNT(*) AS n, LISTAGG(CAST(a AS STRING)) AS l {TUMBLE}",
             [REFUSED, KEPT, ADDED],
@@ -336,6 +343,16 @@ def test_a_field_of_a_row_is_not_told_by_its_place(tmp_path: Path) -> None:
     job.number, job.context = 1, tables[1]
     with pytest.raises(StateError, match="s was SUM"):
         job.start("SELECT b, SUM(clicks.k.y) AS s FROM clicks GROUP BY b")
+
+
+def test_a_key_whose_name_speaks_of_epochs_is_compared(tmp_path: Path) -> None:
+    name = "`x SINCE 2`"
+    tables = [session(CLICKS.replace("k INT", f"{name} {kind}")) for kind in ("INT", "BIGINT")]
+    job = ChangingQuery(tmp_path, tables[0])
+    job.start(f"SELECT {name}, SUM(b) AS s FROM clicks GROUP BY {name}")
+    job.number, job.context = 1, tables[1]
+    with pytest.raises(StateError, match="column 'x SINCE 2' is int32, the query needs int64"):
+        job.start(f"SELECT {name}, SUM(b) AS s, MAX(b) AS m FROM clicks GROUP BY {name}")
 
 
 def test_a_type_that_a_call_lost_is_named(tmp_path: Path) -> None:

@@ -38,7 +38,8 @@ _LONGEST = 200
 @dataclass(frozen=True, slots=True)
 class Lineage:
     """``rows``: which rows. ``columns``: what each field is; a column of a table begins with its name, and is
-    another one if it has a type of another kind. ``texts``: the same for people, as EXPLAIN spells expressions, over columns of tables."""
+    another one if it has a type of another kind. ``texts``: the same for people, as EXPLAIN spells
+    expressions, over columns of tables."""
 
     rows: str
     columns: Columns
