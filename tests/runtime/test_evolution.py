@@ -18,6 +18,7 @@ from tidemill.errors import StateError
 from tidemill.files.storage import Storage
 from tidemill.runtime.checkpoint.directory import CheckpointDirectory, EpochCommit
 from tidemill.runtime.checkpoint.evolution import evolution
+from tidemill.runtime.checkpoint.identity import JobIdentity
 
 Values = list[Any]
 
@@ -400,12 +401,41 @@ def test_a_checkpoint_changes_hands_by_one_record(tmp_path: Path) -> None:
         CheckpointDirectory(place).open(refused)
     for _ in range(2):
         with CheckpointDirectory(place) as directory:
-            assert directory.open(second) == replace(second, job_id=first.job_id)
-            assert directory.stored_identity() == replace(second, job_id=first.job_id)
+            assert directory.open(second) == replace(second, job_id=first.job_id, since=2)
     records = sorted(path.name for path in (tmp_path / "checkpoint").glob("job*"))
     assert records == ["job.1.json", "job.json"], "no record is replaced, and the same query adds none"
     with CheckpointDirectory(place) as directory:
         directory.open(second)
         directory.write_commit(replace(epoch, epoch=2, tokens={"sink": ["t"]}))
+        assert directory.stored_identity() == replace(second, job_id=first.job_id, since=2)
     with pytest.raises(StateError, match="whether its last epoch 2 has reached its sinks is not known"):
         CheckpointDirectory(place).open(first)
+
+
+def test_a_query_that_took_over_and_committed_nothing_has_changed_nothing(tmp_path: Path) -> None:
+    place = Storage(str(tmp_path / "checkpoint"))
+    query = ChangingQuery(tmp_path / "state")
+    query.start("SELECT k, SUM(a) AS s FROM clicks GROUP BY k")
+    first = query.identity
+    assert first is not None
+    epoch = EpochCommit(epoch=1, time=0, offsets={}, manifests={}, tokens={})
+    with CheckpointDirectory(place) as directory:
+        directory.open(first)
+        directory.write_commit(epoch)
+    query.number = 1
+    second, _ = query.compiled("SELECT k, MAX(a) AS m FROM clicks GROUP BY k")
+
+    def begun(by: JobIdentity) -> JobIdentity | None:
+        with CheckpointDirectory(place) as directory:
+            directory.open(by)
+            return directory.stored_identity()
+
+    # The new query could not start: the old one has its sum still.
+    assert begun(second) == first
+    assert begun(first) == first
+    with CheckpointDirectory(place) as directory:
+        directory.open(first)
+        directory.write_commit(replace(epoch, epoch=2))
+        stored = directory.stored_identity()
+    assert stored is not None
+    assert (stored.schema, stored.job_id) == (first.schema, first.job_id), "it is not the second one's"
