@@ -268,11 +268,9 @@ class CheckpointDirectory:
     def stored_identity(self) -> JobIdentity | None:
         """Whose it is; None of a new one. A query that has taken the state over and has not committed an
         epoch has changed nothing: the state is that of the query before."""
-        first, *others = self._identities() or [None]
-        if not others:
-            return first
-        last = self._last_epoch()
-        return next((each for each in reversed(others) if each is not None and each.since <= last), first)
+        known = self._identities()
+        last = self._last_epoch() if len(known) > 1 else 0
+        return next((each for each in reversed(known) if each.since <= last), known[0] if known else None)
 
     def _identities(self) -> list[JobIdentity]:
         """Those of all queries that the job has been, the first one first."""
