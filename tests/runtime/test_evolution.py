@@ -4,6 +4,7 @@ that it has seen."""
 from __future__ import annotations
 
 import datetime as dt
+import json
 import random
 from collections.abc import Callable, Sequence
 from dataclasses import replace
@@ -16,7 +17,7 @@ from tests.runtime.changing_query import CLICKS, ChangingQuery, Row, session
 from tidemill.changelog.watermarks import END
 from tidemill.errors import StateError
 from tidemill.files.storage import Storage
-from tidemill.runtime.checkpoint.directory import CheckpointDirectory, EpochCommit
+from tidemill.runtime.checkpoint.directory import CheckpointDirectory, EpochCommit, EpochPlan
 from tidemill.runtime.checkpoint.evolution import evolution
 from tidemill.runtime.checkpoint.identity import JobIdentity
 
@@ -439,3 +440,27 @@ def test_a_query_that_took_over_and_committed_nothing_has_changed_nothing(tmp_pa
         stored = directory.stored_identity()
     assert stored is not None
     assert (stored.schema, stored.job_id) == (first.schema, first.job_id), "it is not the second one's"
+
+
+def test_an_epoch_that_is_closed_is_none_of_the_new_query(tmp_path: Path) -> None:
+    place = Storage(str(tmp_path / "checkpoint"))
+    query = ChangingQuery(tmp_path / "state")
+    query.start("SELECT k, SUM(a) AS s FROM clicks GROUP BY k")
+    first = query.identity
+    assert first is not None
+    with CheckpointDirectory(place) as directory:
+        directory.open(first)
+        directory.write_commit(EpochCommit(epoch=1, time=0, offsets={}, manifests={}, tokens={}))
+        directory.write_plan(EpochPlan(epoch=2, time=7, start={"s": None}, end={"s": {"n": 1}}))
+    owner = tmp_path / "checkpoint" / "owners" / "1"
+    owner.write_text(json.dumps({**json.loads(owner.read_text()), "machine": "another"}))
+    query.number = 1
+    second, _ = query.compiled("SELECT k, MAX(a) AS m FROM clicks GROUP BY k")
+    with CheckpointDirectory(place) as directory:
+        directory.open(second)
+        closed = directory.closed(directory.last_commit())
+        assert closed is not None
+        assert closed.epoch == 2
+        assert directory.stored_identity() == first
+        directory.write_commit(replace(closed, epoch=3))
+        assert directory.stored_identity() == replace(second, job_id=first.job_id, since=3)

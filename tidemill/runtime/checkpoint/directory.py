@@ -295,6 +295,8 @@ class CheckpointDirectory:
                 hint="Start the query that made it once more, and stop it: then it is known.",
             )
         since = last.epoch + 1 if last is not None else 1
+        if not self.is_locked and self.planned(since) is not None:
+            since += 1  # That epoch is the owner's before, or nobody's (see ``closed``).
         made = replace(wanted, job_id=stored.job_id, former=stored.former, since=since)
         known = self._identities()
         if made != known[-1]:
