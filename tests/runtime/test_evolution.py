@@ -4,6 +4,7 @@ that it has seen."""
 from __future__ import annotations
 
 import datetime as dt
+import json
 import random
 from collections.abc import Callable, Sequence
 from dataclasses import replace
@@ -16,8 +17,9 @@ from tests.runtime.changing_query import CLICKS, ChangingQuery, Row, session
 from tidemill.changelog.watermarks import END
 from tidemill.errors import StateError
 from tidemill.files.storage import Storage
-from tidemill.runtime.checkpoint.directory import CheckpointDirectory, EpochCommit
+from tidemill.runtime.checkpoint.directory import CheckpointDirectory, EpochCommit, EpochPlan
 from tidemill.runtime.checkpoint.evolution import evolution
+from tidemill.runtime.checkpoint.identity import JobIdentity
 
 Values = list[Any]
 
@@ -241,6 +243,20 @@ KEPT, ADDED, COMPLETE, DROPPED, REFUSED = "kept", "added", "complete", "dropped"
         ),
         (
             (),
+            "SUM(a) AS s FROM clicks GROUP BY k",
+            "SUM(a) AS s, PERCENTILE(a, 0.5) AS p FROM clicks GROUP BY k",
+            [KEPT, KEPT, ADDED],
+            "",
+        ),
+        (
+            (),
+            f"COLLECT(a) AS c, MAX(b) AS m {TUMBLE}",
+            f"COLLECT(a) AS c, MIN(b) AS l, COUNT(*) AS n {TUMBLE}",
+            [KEPT, KEPT, COMPLETE, COMPLETE, DROPPED],
+            "",
+        ),
+        (
+            (),
             f"COUNT(*) AS n {TUMBLE}",
             f"COUNT(*) AS n, LISTAGG(CAST(a AS STRING)) AS l {TUMBLE}",
             [REFUSED, KEPT, ADDED],
@@ -300,6 +316,75 @@ def test_keys_and_calls_that_are_one_twice_stay_two(tmp_path: Path) -> None:
     assert query.epoch([row]) == [(0, (1, 1, 3, 3))]
 
 
+@pytest.mark.parametrize(
+    ("before", "after", "query"),
+    [
+        ("TIME", "INT", "k, COUNT(*) AS n FROM clicks GROUP BY k"),
+        ("TIMESTAMP(3)", "TIMESTAMP(0)", "k, COUNT(*) AS n FROM clicks GROUP BY k"),
+        ("STRING", "VARCHAR(3)", "k, COUNT(*) AS n FROM clicks GROUP BY k"),
+        ("BOOLEAN", "FLOAT", "CAST(k AS STRING) AS k, COUNT(*) AS n FROM clicks GROUP BY CAST(k AS STRING)"),
+        ("TIMESTAMP(3)", "TIMESTAMP_LTZ(3)", "COUNT(*) AS n FROM clicks WHERE EXTRACT(HOUR FROM k) > 5"),
+        ("STRING", "INT", "COUNT(*) AS n FROM clicks WHERE k IS NOT NULL"),
+    ],
+)
+def test_a_column_of_another_type_is_another_column_in_keys_and_filters(
+    tmp_path: Path, before: str, after: str, query: str
+) -> None:
+    tables = [session(CLICKS.replace("k INT", f"k {kind}")) for kind in (before, after)]
+    job = ChangingQuery(tmp_path, tables[0])
+    job.start(f"SELECT {query}")
+    job.number, job.context = 1, tables[1]
+    with pytest.raises(StateError, match="belongs to another query"):
+        job.start(f"SELECT {query}")
+
+
+def test_a_field_of_a_row_is_not_told_by_its_place(tmp_path: Path) -> None:
+    tables = [session(CLICKS.replace("k INT", f"k ROW<{row}>")) for row in ("x INT, y INT", "y INT, x INT")]
+    job = ChangingQuery(tmp_path, tables[0])
+    job.start("SELECT b, SUM(clicks.k.x) AS s FROM clicks GROUP BY b")
+    job.number, job.context = 1, tables[1]
+    with pytest.raises(StateError, match="s was SUM"):
+        job.start("SELECT b, SUM(clicks.k.y) AS s FROM clicks GROUP BY b")
+
+
+def test_a_key_whose_name_speaks_of_epochs_is_compared(tmp_path: Path) -> None:
+    name = "`x SINCE 2`"
+    tables = [session(CLICKS.replace("k INT", f"{name} {kind}")) for kind in ("INT", "BIGINT")]
+    job = ChangingQuery(tmp_path, tables[0])
+    job.start(f"SELECT {name}, SUM(b) AS s FROM clicks GROUP BY {name}")
+    job.number, job.context = 1, tables[1]
+    with pytest.raises(StateError, match="column 'x SINCE 2' is int32, the query needs int64"):
+        job.start(f"SELECT {name}, SUM(b) AS s, MAX(b) AS m FROM clicks GROUP BY {name}")
+
+
+def test_a_type_that_a_call_lost_is_named(tmp_path: Path) -> None:
+    tables = [session(CLICKS.replace("a BIGINT", f"a {kind}")) for kind in ("FLOAT", "DOUBLE")]
+    job = ChangingQuery(tmp_path, tables[0])
+    job.start("SELECT k, SUM(a) AS s FROM clicks GROUP BY k")
+    job.number, job.context = 1, tables[1]
+    with pytest.raises(StateError, match=r"s was SUM\(a\) of FLOAT, now it is SUM\(a\) of DOUBLE"):
+        job.start("SELECT k, SUM(a) AS s FROM clicks GROUP BY k")
+
+
+def test_values_that_are_drawn_twice_are_two(tmp_path: Path) -> None:
+    job = ChangingQuery(tmp_path)
+    job.start(
+        "SELECT k, SUM(x) AS s, SUM(y) AS t FROM (SELECT k, RAND() AS x, RAND() AS y FROM clicks) GROUP BY k"
+    )
+    assert job.epoch([{"k": 1, "x": 3, "y": 5}]) == [(0, (1, 3.0, 5.0))]
+
+
+def test_a_column_of_the_result_may_become_what_state_has_all_of(tmp_path: Path) -> None:
+    job = ChangingQuery(tmp_path, session(CDC))
+    job.start("SELECT k, LISTAGG(CAST(a AS STRING), ',') AS l FROM clicks GROUP BY k")
+    job.number = 1
+    assert job.identity is not None
+    wanted, _ = job.compiled("SELECT k, LISTAGG(CAST(a AS STRING), ';') AS l FROM clicks GROUP BY k")
+    found = evolution(job.identity, wanted)
+    assert "it is complete from state that is there" in str(found.changes[1])
+    found.check("the savepoint 's'", drops=True)
+
+
 def test_a_checkpoint_changes_hands_by_one_record(tmp_path: Path) -> None:
     place = Storage(str(tmp_path / "checkpoint"))
     query = ChangingQuery(tmp_path / "state")
@@ -317,12 +402,65 @@ def test_a_checkpoint_changes_hands_by_one_record(tmp_path: Path) -> None:
         CheckpointDirectory(place).open(refused)
     for _ in range(2):
         with CheckpointDirectory(place) as directory:
-            assert directory.open(second) == replace(second, job_id=first.job_id)
-            assert directory.stored_identity() == replace(second, job_id=first.job_id)
+            assert directory.open(second) == replace(second, job_id=first.job_id, since=2)
     records = sorted(path.name for path in (tmp_path / "checkpoint").glob("job*"))
     assert records == ["job.1.json", "job.json"], "no record is replaced, and the same query adds none"
     with CheckpointDirectory(place) as directory:
         directory.open(second)
         directory.write_commit(replace(epoch, epoch=2, tokens={"sink": ["t"]}))
+        assert directory.stored_identity() == replace(second, job_id=first.job_id, since=2)
     with pytest.raises(StateError, match="whether its last epoch 2 has reached its sinks is not known"):
         CheckpointDirectory(place).open(first)
+
+
+def test_a_query_that_took_over_and_committed_nothing_has_changed_nothing(tmp_path: Path) -> None:
+    place = Storage(str(tmp_path / "checkpoint"))
+    query = ChangingQuery(tmp_path / "state")
+    query.start("SELECT k, SUM(a) AS s FROM clicks GROUP BY k")
+    first = query.identity
+    assert first is not None
+    epoch = EpochCommit(epoch=1, time=0, offsets={}, manifests={}, tokens={})
+    with CheckpointDirectory(place) as directory:
+        directory.open(first)
+        directory.write_commit(epoch)
+    query.number = 1
+    second, _ = query.compiled("SELECT k, MAX(a) AS m FROM clicks GROUP BY k")
+
+    def begun(by: JobIdentity) -> JobIdentity | None:
+        with CheckpointDirectory(place) as directory:
+            directory.open(by)
+            return directory.stored_identity()
+
+    # The new query could not start: the old one has its sum still.
+    assert begun(second) == first
+    assert begun(first) == first
+    with CheckpointDirectory(place) as directory:
+        directory.open(first)
+        directory.write_commit(replace(epoch, epoch=2))
+        stored = directory.stored_identity()
+    assert stored is not None
+    assert (stored.schema, stored.job_id) == (first.schema, first.job_id), "it is not the second one's"
+
+
+def test_an_epoch_that_is_closed_is_none_of_the_new_query(tmp_path: Path) -> None:
+    place = Storage(str(tmp_path / "checkpoint"))
+    query = ChangingQuery(tmp_path / "state")
+    query.start("SELECT k, SUM(a) AS s FROM clicks GROUP BY k")
+    first = query.identity
+    assert first is not None
+    with CheckpointDirectory(place) as directory:
+        directory.open(first)
+        directory.write_commit(EpochCommit(epoch=1, time=0, offsets={}, manifests={}, tokens={}))
+        directory.write_plan(EpochPlan(epoch=2, time=7, start={"s": None}, end={"s": {"n": 1}}))
+    owner = tmp_path / "checkpoint" / "owners" / "1"
+    owner.write_text(json.dumps({**json.loads(owner.read_text()), "machine": "another"}))
+    query.number = 1
+    second, _ = query.compiled("SELECT k, MAX(a) AS m FROM clicks GROUP BY k")
+    with CheckpointDirectory(place) as directory:
+        directory.open(second)
+        closed = directory.closed(directory.last_commit())
+        assert closed is not None
+        assert closed.epoch == 2
+        assert directory.stored_identity() == first
+        directory.write_commit(replace(closed, epoch=3))
+        assert directory.stored_identity() == replace(second, job_id=first.job_id, since=3)

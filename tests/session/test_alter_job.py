@@ -11,7 +11,7 @@ import pytest
 from pyspark.sql import SparkSession
 
 from tests.session.environments import ask
-from tidemill.errors import NotSupportedError, StateError, ValidationError
+from tidemill.errors import ConnectorError, NotSupportedError, StateError, ValidationError
 from tidemill.session.environment import TableEnvironment
 
 SECONDS = 120.0
@@ -68,6 +68,13 @@ def test_a_running_job_goes_on_as_another_query(spark: SparkSession, folder: Pat
     shows(folder, (1, 10, None), (2, 20, None))
     with pytest.raises(StateError, match=r"The state of job \w+ belongs to another query .*v, 10"):
         made.execute_sql(f"ALTER JOB '{job.job_id}' AS {SUMS.replace('FROM t', 'FROM t WHERE v > 10')}")
+    ask(
+        made,
+        f"CREATE TABLE nowhere WITH ('url'='jdbc:sqlite:{folder}/none/db') LIKE totals (OVERWRITING OPTIONS)",
+    )
+    largest = "INSERT INTO nowhere SELECT k, MAX(v) AS m, CAST(NULL AS BIGINT) AS n FROM t GROUP BY k"
+    with pytest.raises(ConnectorError):
+        made.execute_sql(f"ALTER JOB '{job.job_id}' AS {largest}")
     put(folder, "b", (1, 1))
     shows(folder, (1, 11, None), (2, 20, None))
     ask(made, f"ALTER JOB '{job.job_id}' AS {COUNTED}")

@@ -24,8 +24,11 @@ from tidemill.physical import nodes as p
 from tidemill.physical.digests import PASSING, canonical, hashed, joined, telling
 from tidemill.physical.explain.printer import Printer, call_text
 from tidemill.physical.identities import Identities, without_delay
+from tidemill.physical.names import free_name
 from tidemill.plan.expressions import AggregateCall, Expr, InputRef
+from tidemill.plan.rules.determinism import is_deterministic
 from tidemill.types.logical import Field, LogicalType
+from tidemill.types.widening import kind_of
 
 Columns = tuple[str, ...]
 _LONGEST = 200
@@ -34,8 +37,9 @@ _LONGEST = 200
 
 @dataclass(frozen=True, slots=True)
 class Lineage:
-    """``rows``: which rows. ``columns``: what each field is; a column of a table begins with its name.
-    ``texts``: the same for people, as EXPLAIN spells expressions, over columns of tables."""
+    """``rows``: which rows. ``columns``: what each field is; a column of a table begins with its name, and is
+    another one if it has a type of another kind. ``texts``: the same for people, as EXPLAIN spells
+    expressions, over columns of tables."""
 
     rows: str
     columns: Columns
@@ -99,7 +103,10 @@ class Lineages:
     def _scan(self, node: p.TableSourceScan) -> Lineage:
         rows = self.identities.table(node.table, dict(node.options))
         metadata = {c.name: c.metadata_key or "" for c in node.table.columns}
-        columns = (f"{c}#{hashed(joined(c, [rows, metadata.get(c, '')]))}" for c in node.columns)
+        columns = (
+            f"{c}#{hashed(joined(c, [rows, metadata.get(c, ''), kind_of(str(f.type))]))}"
+            for c, f in zip(node.columns, node.fields, strict=True)
+        )
         return Lineage(rows, tuple(columns), node.columns)
 
     def _calc(self, node: p.Calc) -> Lineage:
@@ -107,9 +114,14 @@ class Lineages:
         rows = below.rows
         if node.condition is not None:
             rows = hashed(joined("Filter", [rows, _text(node.condition, below.columns)]))
-        columns = tuple(_column(e, below.columns) for e in node.projections)
+        columns: list[str] = []
+        for expr in node.projections:
+            column = _column(expr, below.columns)
+            # What is drawn twice is two values.
+            taken = () if is_deterministic(expr) else (*below.columns, *columns)
+            columns.append(free_name(column, taken))
         printer = _printer(node.input, below)
-        return Lineage(rows, columns, tuple(printer.text(e)[:_LONGEST] for e in node.projections))
+        return Lineage(rows, tuple(columns), tuple(printer.text(e)[:_LONGEST] for e in node.projections))
 
     def _group(self, node: p.PhysicalNode, core: p.AggregateCore) -> Lineage:
         below = self.of(core.input)

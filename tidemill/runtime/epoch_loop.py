@@ -210,6 +210,7 @@ class StreamingJob:
 
     def _recover(self) -> None:
         last = self.checkpoint.closed(self.checkpoint.last_commit())
+        found = {} if last is None else last.slices
         if last is not None:
             # State that an earlier query of the job had and this one lacks is not handed on.
             last = last.of({n.operator for n in self._nodes() if isinstance(n, g.Keyed)})
@@ -218,7 +219,8 @@ class StreamingJob:
             if not self.checkpoint.is_published(last):
                 self._publish(last)
             self._state, self._hot = self._rescaled(last.slices), last.hot
-        self._state_files.sweep(m for manifests in self._manifests().values() for m in manifests)
+        # All of it stays until the next start: the earlier query goes on if this one commits nothing.
+        self._state_files.sweep(s.manifest for op in found.values() for part in op.values() for s in part)
         unfinished = self.checkpoint.planned(self._commit.epoch + 1)
         if unfinished is not None and unfinished.end.keys() != self.sources.keys():
             # An earlier query of the job, with other sources, has planned it and not committed.

@@ -32,7 +32,8 @@ def percentile(spec: AggregateSpec, source: Source) -> Aggregate:
         source,
     )
     arg, kind = spec.args[fraction], spec.arg_types[fraction]
-    percentage = EndAccumulator(f"PERCENTAGE({arg})", arg, kind, (None, ()), last=False)
+    name = replace(spec, args=(arg,), distinct=False, filter=None).canonical("PERCENTAGE")
+    percentage = EndAccumulator(name, arg, kind, (None, ()), last=False)
 
     def result(state: State) -> pa.Array:
         fractions = as_array(state[percentage.name][0], kind)

@@ -5,7 +5,8 @@ A folder of a local or mounted disk, or a place in an object store, by the same 
 Layout::
 
     job.json                   identity: digests of the plan's nodes, and what state is made of
-    job.<n>.json               that of the n-th query that has taken the state over; the last one counts
+    job.<n>.json               that of the n-th query that has taken the state over; of those that have
+                               committed an epoch the last one counts
     origin.json                the savepoint that the directory is filled from (see ``origin``)
     lock, owners/<n>           held while a process runs the job (see ``ownership``)
     committed.json             there has been a first commit
@@ -209,14 +210,8 @@ class CheckpointDirectory:
             self._ownership = None
 
     def last_commit(self) -> EpochCommit | None:
-        """The newest commit record; StateError if there must be one and there is none.
-
-        A listing says where to begin to look: it may lack the newest.
-        """
-        epochs = self._records.numbered(_EPOCHS, _COMMIT)
-        last = epochs[-1] if epochs else 0
-        while self._records.exists(_name(last + 1, _COMMIT)):
-            last += 1
+        """The newest commit record; StateError if there must be one and there is none."""
+        last = self._last_epoch()
         if not last:
             if self._records.exists(_SHOWN):
                 raise StateError(
@@ -229,6 +224,7 @@ class CheckpointDirectory:
         try:
             return self._commit(last)
         except StateError as e:
+            epochs = self._records.numbered(_EPOCHS, _COMMIT)
             before = [n for n in epochs if n < last and self._is_whole(n)]
             e.hint = f"The last whole epoch is {before[-1] if before else last - 1}. {e.hint}"
             raise
@@ -260,18 +256,34 @@ class CheckpointDirectory:
         """Whether no job has written to it."""
         return not self._records.exists(_IDENTITY)
 
+    def _last_epoch(self) -> int:
+        """The epoch that was committed last, 0 for none. A listing says where to begin to look: it may lack
+        the newest."""
+        epochs = self._records.numbered(_EPOCHS, _COMMIT)
+        last = epochs[-1] if epochs else 0
+        while self._records.exists(_name(last + 1, _COMMIT)):
+            last += 1
+        return last
+
     def stored_identity(self) -> JobIdentity | None:
-        """Whose it is; None of a new one."""
-        found = None
+        """Whose it is; None of a new one. A query that has taken the state over and has not committed an
+        epoch has changed nothing: the state is that of the query before."""
+        known = self._identities()
+        last = self._last_epoch() if len(known) > 1 else 0
+        return next((each for each in reversed(known) if each.since <= last), known[0] if known else None)
+
+    def _identities(self) -> list[JobIdentity]:
+        """Those of all queries that the job has been, the first one first."""
+        found = []
         for number in itertools.count():
             fields = self._records.read(_identity(number), _JOB)
             if fields is None:
-                return found
+                break
             try:
-                found = JobIdentity.from_json(fields)
+                found.append(JobIdentity.from_json(fields))
             except (KeyError, TypeError) as e:
                 raise damaged(f"{_JOB} '{self.root.shown(_identity(number))}'", str(e)) from e
-        return None
+        return found
 
     def _evolve(self, stored: JobIdentity, wanted: JobIdentity) -> JobIdentity:
         """From now on the state is that of ``wanted``: one record says so."""
@@ -282,9 +294,13 @@ class CheckpointDirectory:
                 f"epoch {last.epoch} has reached its sinks is not known",
                 hint="Start the query that made it once more, and stop it: then it is known.",
             )
-        made = replace(wanted, job_id=stored.job_id, former=stored.former)
-        number = next(n for n in itertools.count(1) if not self._records.exists(_identity(n)))
-        self._put(_identity(number), asdict(made))
+        since = last.epoch + 1 if last is not None else 1
+        if not self.is_locked and self.planned(since) is not None:
+            since += 1  # That epoch is the owner's before, or nobody's (see ``closed``).
+        made = replace(wanted, job_id=stored.job_id, former=stored.former, since=since)
+        known = self._identities()
+        if made != known[-1]:
+            self._put(_identity(len(known)), asdict(made))
         return made
 
     def is_published(self, commit: EpochCommit) -> bool:
@@ -361,7 +377,9 @@ class CheckpointDirectory:
             return wanted
         found = evolution(stored, wanted)
         found.check(f"the checkpoint in '{self.root.shown('')}'", drops=drops)
-        return stored if found.is_same else self._evolve(stored, wanted)
+        if not found.is_same:
+            return self._evolve(stored, wanted)
+        return stored if stored == self._identities()[-1] else self._evolve(stored, stored)
 
     def _half_filled(self) -> StateError:
         origin = (self._records.read(ORIGIN, "the record of its origin") or {}).get(

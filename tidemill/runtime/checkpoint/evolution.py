@@ -130,10 +130,12 @@ def _compared(then: OperatorSchema, now: OperatorSchema) -> Iterator[Change]:
     here = {call.id for call in now.calls}
     gone = [call for call in then.calls if call.id not in here]
     replaced = {call.name: call for call in gone}
-    # What calls begin with now has their epoch in its name.
-    marks = {f" SINCE {call.born}" for call in now.calls if call.id not in before}
-    lacks = (x for x in _lacks(then, now) if not any(mark in " ".join(x) for mark in marks))
-    unlike = next((_unlike(then, now, *column) for column in lacks), "")
+    epochs = {call.born for call in now.calls if call.id not in before}
+    lacks = (x for x in _lacks(then, now) if not any(_begins(part, epochs) for part in x))
+    unlike = next((_unlike(then, now, *column) for column in lacks), "") or _narrower(then, now)
+    # Windows that keep whole rows keep them for all calls: none has state of its own, but what it has shown.
+    parts = (part for table, columns in now.tables.items() for part in (table, *columns))
+    apart = bool(unlike) or any(_begins(x, epochs) for x in parts if not x.startswith("#"))
     yield _whole(now, unlike and f"the state of {now.text} is laid out in another way: {unlike}")
     for call in now.calls:
         part = partial(Change, operator=now.text, part=call.text)
@@ -141,11 +143,9 @@ def _compared(then: OperatorSchema, now: OperatorSchema) -> Iterator[Change]:
         if stored is not None:
             yield _stayed(part, stored, call)
         elif call.name in replaced:
-            yield _replaced(part, replaced.pop(call.name), call, now)
-        elif call.since != call.born:
-            yield part(verdict=Verdict.COMPLETE, detail="from state that is there")
+            yield _replaced(_new(part, call, now, apart), replaced.pop(call.name), call)
         else:
-            yield _added(part, call, now)
+            yield _new(part, call, now, apart)
     for call in gone:
         yield Change(operator=now.text, part=call.text, verdict=Verdict.DROPPED)
 
@@ -160,20 +160,33 @@ def _stayed(part: Part, then: CallSchema, now: CallSchema) -> Change:
     return part(verdict=Verdict.REFUSED, detail=f"it has {changed}")
 
 
-def _replaced(part: Part, then: CallSchema, now: CallSchema, operator: OperatorSchema) -> Change:
+def _replaced(found: Change, then: CallSchema, now: CallSchema) -> Change:
     """A column of the result that meant something else."""
-    found = _added(part, now, operator)
     if found.verdict is Verdict.REFUSED:
         return found
-    detail = f"{now.name} was {then.text}, now it is {now.text}; it {found.detail}"
+    before, here = then.text, now.text
+    if before == here:
+        before, here = (f"{call.text} of {', '.join(call.arg_types)}" for call in (then, now))
+    begins = f"is complete {found.detail}" if found.verdict is Verdict.COMPLETE else found.detail
+    detail = f"{now.name} was {before}, now it is {here}; it {begins}"
     return replace(found, verdict=Verdict.REPLACED, detail=detail, loses=True)
 
 
-def _added(part: Part, call: CallSchema, now: OperatorSchema) -> Change:
+def _new(part: Part, call: CallSchema, now: OperatorSchema, apart: bool) -> Change:
+    """``apart``: calls that begin now have state of their own."""
+    if call.since != call.born or not apart:
+        return part(verdict=Verdict.COMPLETE, detail="from state that is there")
     if now.retracts:
         why = f"{call.text} of {now.text} is new, and the input takes rows back that it would never have seen"
         return part(verdict=Verdict.REFUSED, detail=why)
     return part(verdict=Verdict.ADDED, detail=f"begins with {call.initial} in epoch {call.since}")
+
+
+def _begins(name: str, epochs: set[int]) -> bool:
+    """Whether a table or column of state is of calls that began in one of the ``epochs``, as its name says
+    after those of columns, which may say anything."""
+    said = name.rpartition("#")[2]
+    return any(f" SINCE {epoch}" in said for epoch in epochs)
 
 
 def _lacks(then: OperatorSchema, now: OperatorSchema) -> Iterator[tuple[str, str]]:
@@ -183,6 +196,15 @@ def _lacks(then: OperatorSchema, now: OperatorSchema) -> Iterator[tuple[str, str
         for name, kind in columns.items():
             if held.get(name) != kind:
                 yield table, name
+
+
+def _narrower(then: OperatorSchema, now: OperatorSchema) -> str:
+    """The first key that may have values which its type has no longer."""
+    for key in now.keys:
+        before, here = then.types.get(key), now.types.get(key)
+        if before is not None and here is not None and not is_wider(before, here):
+            return f"key '{now.readable(key)}' is {before}, the query needs {here}"
+    return ""
 
 
 def _unlike(then: OperatorSchema, now: OperatorSchema, table: str, name: str) -> str:

@@ -23,7 +23,7 @@ class JobIdentity:
     ``rules`` by which the ids were made, ``code`` what the users' functions were by name,
     ``former`` the ids of the jobs whose state it has taken up, one after the other, ``schema`` what the
     state of each operator is made of, ``direct`` sinks that get rows without an operator between, and which
-    rows."""
+    rows, ``since`` the first epoch after it took the state over from another query."""
 
     job_id: str
     fingerprint: str
@@ -36,6 +36,7 @@ class JobIdentity:
     former: list[str] = field(default_factory=list)
     schema: dict[str, OperatorSchema] = field(default_factory=dict)
     direct: list[list[str]] = field(default_factory=list)
+    since: int = 0
 
     @classmethod
     def from_json(cls, data: dict[str, Any]) -> Self:
