@@ -20,6 +20,7 @@ from tidemill.files.storage import Storage
 from tidemill.runtime.checkpoint.directory import CheckpointDirectory, EpochCommit, EpochPlan
 from tidemill.runtime.checkpoint.evolution import evolution
 from tidemill.runtime.checkpoint.identity import JobIdentity
+from tidemill.session.context import SessionContext
 
 Values = list[Any]
 
@@ -316,6 +317,15 @@ def test_keys_and_calls_that_are_one_twice_stay_two(tmp_path: Path) -> None:
     assert query.epoch([row]) == [(0, (1, 1, 3, 3))]
 
 
+def refused(place: Path, tables: list[SessionContext], before: str, after: str, why: str) -> None:
+    """``after``, over the second of ``tables``, cannot have the state of ``before`` over the first."""
+    job = ChangingQuery(place, tables[0])
+    job.start(before)
+    job.number, job.context = 1, tables[1]
+    with pytest.raises(StateError, match=why):
+        job.start(after)
+
+
 @pytest.mark.parametrize(
     ("before", "after", "query"),
     [
@@ -331,39 +341,41 @@ def test_a_column_of_another_type_is_another_column_in_keys_and_filters(
     tmp_path: Path, before: str, after: str, query: str
 ) -> None:
     tables = [session(CLICKS.replace("k INT", f"k {kind}")) for kind in (before, after)]
-    job = ChangingQuery(tmp_path, tables[0])
-    job.start(f"SELECT {query}")
-    job.number, job.context = 1, tables[1]
-    with pytest.raises(StateError, match="belongs to another query"):
-        job.start(f"SELECT {query}")
+    refused(tmp_path, tables, f"SELECT {query}", f"SELECT {query}", "belongs to another query")
 
 
 def test_a_field_of_a_row_is_not_told_by_its_place(tmp_path: Path) -> None:
     tables = [session(CLICKS.replace("k INT", f"k ROW<{row}>")) for row in ("x INT, y INT", "y INT, x INT")]
-    job = ChangingQuery(tmp_path, tables[0])
-    job.start("SELECT b, SUM(clicks.k.x) AS s FROM clicks GROUP BY b")
-    job.number, job.context = 1, tables[1]
-    with pytest.raises(StateError, match="s was SUM"):
-        job.start("SELECT b, SUM(clicks.k.y) AS s FROM clicks GROUP BY b")
+    refused(
+        tmp_path,
+        tables,
+        "SELECT b, SUM(clicks.k.x) AS s FROM clicks GROUP BY b",
+        "SELECT b, SUM(clicks.k.y) AS s FROM clicks GROUP BY b",
+        "s was SUM",
+    )
 
 
 def test_a_key_whose_name_speaks_of_epochs_is_compared(tmp_path: Path) -> None:
     name = "`x SINCE 2`"
     tables = [session(CLICKS.replace("k INT", f"{name} {kind}")) for kind in ("INT", "BIGINT")]
-    job = ChangingQuery(tmp_path, tables[0])
-    job.start(f"SELECT {name}, SUM(b) AS s FROM clicks GROUP BY {name}")
-    job.number, job.context = 1, tables[1]
-    with pytest.raises(StateError, match="column 'x SINCE 2' is int32, the query needs int64"):
-        job.start(f"SELECT {name}, SUM(b) AS s, MAX(b) AS m FROM clicks GROUP BY {name}")
+    refused(
+        tmp_path,
+        tables,
+        f"SELECT {name}, SUM(b) AS s FROM clicks GROUP BY {name}",
+        f"SELECT {name}, SUM(b) AS s, MAX(b) AS m FROM clicks GROUP BY {name}",
+        "column 'x SINCE 2' is int32, the query needs int64",
+    )
 
 
 def test_a_type_that_a_call_lost_is_named(tmp_path: Path) -> None:
     tables = [session(CLICKS.replace("a BIGINT", f"a {kind}")) for kind in ("FLOAT", "DOUBLE")]
-    job = ChangingQuery(tmp_path, tables[0])
-    job.start("SELECT k, SUM(a) AS s FROM clicks GROUP BY k")
-    job.number, job.context = 1, tables[1]
-    with pytest.raises(StateError, match=r"s was SUM\(a\) of FLOAT, now it is SUM\(a\) of DOUBLE"):
-        job.start("SELECT k, SUM(a) AS s FROM clicks GROUP BY k")
+    refused(
+        tmp_path,
+        tables,
+        "SELECT k, SUM(a) AS s FROM clicks GROUP BY k",
+        "SELECT k, SUM(a) AS s FROM clicks GROUP BY k",
+        r"s was SUM\(a\) of FLOAT, now it is SUM\(a\) of DOUBLE",
+    )
 
 
 def test_values_that_are_drawn_twice_are_two(tmp_path: Path) -> None:
