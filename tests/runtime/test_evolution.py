@@ -397,17 +397,25 @@ def test_a_column_of_the_result_may_become_what_state_has_all_of(tmp_path: Path)
     found.check("the savepoint 's'", drops=True)
 
 
-def test_a_checkpoint_changes_hands_by_one_record(tmp_path: Path) -> None:
-    place = Storage(str(tmp_path / "checkpoint"))
-    query = ChangingQuery(tmp_path / "state")
+EPOCH = EpochCommit(epoch=1, time=0, offsets={}, manifests={}, tokens={})
+
+
+def one_epoch(folder: Path) -> tuple[Storage, ChangingQuery, JobIdentity]:
+    """A job that has committed its first epoch: its checkpoint, its query, and who it is."""
+    place = Storage(str(folder / "checkpoint"))
+    query = ChangingQuery(folder / "state")
     query.start("SELECT k, SUM(a) AS s FROM clicks GROUP BY k")
     first = query.identity
     assert first is not None
-    epoch = EpochCommit(epoch=1, time=0, offsets={}, manifests={}, tokens={})
     with CheckpointDirectory(place) as directory:
         directory.open(first)
-        directory.write_commit(epoch)
+        directory.write_commit(EPOCH)
     query.number = 1
+    return place, query, first
+
+
+def test_a_checkpoint_changes_hands_by_one_record(tmp_path: Path) -> None:
+    place, query, first = one_epoch(tmp_path)
     second, _ = query.compiled("SELECT k, SUM(a) AS s, COUNT(*) AS n FROM clicks GROUP BY k")
     refused, _ = query.compiled("SELECT k, SUM(a) AS s FROM clicks WHERE b > 1 GROUP BY k")
     with pytest.raises(StateError, match="belongs to another query"):
@@ -419,23 +427,14 @@ def test_a_checkpoint_changes_hands_by_one_record(tmp_path: Path) -> None:
     assert records == ["job.1.json", "job.json"], "no record is replaced, and the same query adds none"
     with CheckpointDirectory(place) as directory:
         directory.open(second)
-        directory.write_commit(replace(epoch, epoch=2, tokens={"sink": ["t"]}))
+        directory.write_commit(replace(EPOCH, epoch=2, tokens={"sink": ["t"]}))
         assert directory.stored_identity() == replace(second, job_id=first.job_id, since=2)
     with pytest.raises(StateError, match="whether its last epoch 2 has reached its sinks is not known"):
         CheckpointDirectory(place).open(first)
 
 
 def test_a_query_that_took_over_and_committed_nothing_has_changed_nothing(tmp_path: Path) -> None:
-    place = Storage(str(tmp_path / "checkpoint"))
-    query = ChangingQuery(tmp_path / "state")
-    query.start("SELECT k, SUM(a) AS s FROM clicks GROUP BY k")
-    first = query.identity
-    assert first is not None
-    epoch = EpochCommit(epoch=1, time=0, offsets={}, manifests={}, tokens={})
-    with CheckpointDirectory(place) as directory:
-        directory.open(first)
-        directory.write_commit(epoch)
-    query.number = 1
+    place, query, first = one_epoch(tmp_path)
     second, _ = query.compiled("SELECT k, MAX(a) AS m FROM clicks GROUP BY k")
 
     def begun(by: JobIdentity) -> JobIdentity | None:
@@ -448,23 +447,18 @@ def test_a_query_that_took_over_and_committed_nothing_has_changed_nothing(tmp_pa
     assert begun(first) == first
     with CheckpointDirectory(place) as directory:
         directory.open(first)
-        directory.write_commit(replace(epoch, epoch=2))
+        directory.write_commit(replace(EPOCH, epoch=2))
         stored = directory.stored_identity()
     assert stored is not None
     assert (stored.schema, stored.job_id) == (first.schema, first.job_id), "it is not the second one's"
 
 
 def test_an_epoch_that_is_closed_is_none_of_the_new_query(tmp_path: Path) -> None:
-    place = Storage(str(tmp_path / "checkpoint"))
-    query = ChangingQuery(tmp_path / "state")
-    query.start("SELECT k, SUM(a) AS s FROM clicks GROUP BY k")
-    first = query.identity
-    assert first is not None
+    place, query, first = one_epoch(tmp_path)
     with CheckpointDirectory(place) as directory:
         directory.open(first)
-        directory.write_commit(EpochCommit(epoch=1, time=0, offsets={}, manifests={}, tokens={}))
         directory.write_plan(EpochPlan(epoch=2, time=7, start={"s": None}, end={"s": {"n": 1}}))
-    owner = tmp_path / "checkpoint" / "owners" / "1"
+    owner = tmp_path / "checkpoint" / "owners" / "2"
     owner.write_text(json.dumps({**json.loads(owner.read_text()), "machine": "another"}))
     query.number = 1
     second, _ = query.compiled("SELECT k, MAX(a) AS m FROM clicks GROUP BY k")

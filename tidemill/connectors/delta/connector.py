@@ -19,10 +19,10 @@ from tidemill.connectors.formats.columnar.tables import file_schema
 from tidemill.connectors.lakehouse.buckets import bucket_keys
 from tidemill.connectors.lakehouse.commits import Commits
 from tidemill.connectors.lakehouse.reading import LakeReader
-from tidemill.connectors.lakehouse.sink import LakeSink, empty
+from tidemill.connectors.lakehouse.sink import empty
 from tidemill.connectors.lakehouse.source import LakeSource
 from tidemill.connectors.lakehouse.stored_types import stored_field
-from tidemill.connectors.lakehouse.upserts import UpsertSink
+from tidemill.connectors.lakehouse.upserts import lake_sink
 from tidemill.connectors.lakehouse.writing import LakeWriter
 from tidemill.connectors.option_values import OptionValues
 from tidemill.errors import ConnectorError, ValidationError
@@ -117,17 +117,7 @@ class DeltaConnector(Connector):
         name = f"{request.job_id}-{request.ordinal}"
         commits = Commits(target=target, table=place.name, sink=f"tidemill-{name}")
         writer = _writer(request, place, options)
-        if not keys:
-            return LakeSink(commits=commits, writer=writer, overwrite=request.overwrite)
-        return UpsertSink(
-            commits=commits,
-            writer=writer,
-            directory=f"_tidemill/{name}",
-            keys=bucket_keys(request.table),
-            buckets=options["sink.buckets"],
-            ordered=request.ordered,
-            overwrite=request.overwrite,
-        )
+        return lake_sink(request, commits, writer, f"_tidemill/{name}", options["sink.buckets"])
 
     def truncate(self, table: CatalogTable, options: Mapping[str, str]) -> None:
         place = _place(table, options)

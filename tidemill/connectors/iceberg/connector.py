@@ -18,10 +18,10 @@ from tidemill.connectors.iceberg.table import IcebergPlace, arrow_schema_of, bel
 from tidemill.connectors.iceberg.target import IcebergTarget
 from tidemill.connectors.lakehouse.buckets import bucket_keys
 from tidemill.connectors.lakehouse.commits import Commits
-from tidemill.connectors.lakehouse.sink import LakeSink, empty
+from tidemill.connectors.lakehouse.sink import empty
 from tidemill.connectors.lakehouse.source import LakeSource
 from tidemill.connectors.lakehouse.stored_types import stored_field
-from tidemill.connectors.lakehouse.upserts import UpsertSink
+from tidemill.connectors.lakehouse.upserts import lake_sink
 from tidemill.connectors.lakehouse.writing import LakeWriter
 from tidemill.connectors.option_values import OptionValues
 from tidemill.errors import NotSupportedError, ValidationError
@@ -109,17 +109,8 @@ class IcebergConnector(Connector):
         name = f"{request.job_id}-{request.ordinal}"
         commits = Commits(target=target, table=place.name, sink=name)
         writer = _writer(request, place, options)
-        if not request.table.primary_key:
-            return LakeSink(commits=commits, writer=writer, overwrite=request.overwrite)
-        return UpsertSink(
-            commits=commits,
-            writer=writer,
-            directory=f"{writer.directory.removesuffix('/data')}/_tidemill/{name}",
-            keys=bucket_keys(request.table),
-            buckets=options["sink.buckets"],
-            ordered=request.ordered,
-            overwrite=request.overwrite,
-        )
+        directory = f"{writer.directory.removesuffix('/data')}/_tidemill/{name}"
+        return lake_sink(request, commits, writer, directory, options["sink.buckets"])
 
     def truncate(self, table: CatalogTable, options: Mapping[str, str]) -> None:
         place = _place(table, options)

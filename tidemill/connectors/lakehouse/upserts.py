@@ -17,17 +17,37 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
+from tidemill.connectors.api import SinkRequest
 from tidemill.connectors.arrow_maps import map_batches
 from tidemill.connectors.lakehouse.api import Change, Version
+from tidemill.connectors.lakehouse.buckets import bucket_keys
 from tidemill.connectors.lakehouse.changes import ChangeStager, Partition, Staged, staged_units
 from tidemill.connectors.lakehouse.commits import Commits
 from tidemill.connectors.lakehouse.merging import BucketMerger
-from tidemill.connectors.lakehouse.sink import replaced_files
+from tidemill.connectors.lakehouse.sink import LakeSink, replaced_files
 from tidemill.connectors.lakehouse.units import merged, plan_units
 from tidemill.connectors.lakehouse.writing import LakeWriter
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
+
+
+def lake_sink(
+    request: SinkRequest, commits: Commits, writer: LakeWriter, directory: str, buckets: int
+) -> LakeSink | UpsertSink:
+    """Of a table with a primary key one that upserts, of others one that appends. ``directory``: as of
+    UpsertSink."""
+    if not request.table.primary_key:
+        return LakeSink(commits=commits, writer=writer, overwrite=request.overwrite)
+    return UpsertSink(
+        commits=commits,
+        writer=writer,
+        directory=directory,
+        keys=bucket_keys(request.table),
+        buckets=buckets,
+        ordered=request.ordered,
+        overwrite=request.overwrite,
+    )
 
 
 @dataclass(slots=True, kw_only=True)

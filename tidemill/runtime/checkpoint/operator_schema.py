@@ -6,7 +6,7 @@ in words what files of state hold.
 
 from __future__ import annotations
 
-from dataclasses import asdict, dataclass, field
+from dataclasses import dataclass, field
 from typing import Any, Self
 
 
@@ -54,9 +54,6 @@ class OperatorSchema:
             if "#" in column:
                 name = name.replace(column, label)
         return name
-
-    def to_json(self) -> dict[str, Any]:
-        return asdict(self)
 
     @classmethod
     def from_json(cls, data: dict[str, Any]) -> Self:
