@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from tidemill.connectors.api import ConnectorOption
+from tidemill.connectors.lakehouse.buckets import BUCKETS
 from tidemill.files.systems import SETTINGS
 
 AS_OF = "as-of-timestamp"
@@ -50,13 +51,7 @@ OPTIONS = (
         doc="With `streaming`: how long a table without a new snapshot is left alone.",
     ),
     ConnectorOption(key="sink.target-file-size", kind="memory", default="128mb", doc="Size of a data file."),
-    ConnectorOption(
-        key="sink.buckets",
-        kind="int",
-        default="16",
-        least=1,
-        doc="With a primary key: number of buckets of a table, or of each of its partitions.",
-    ),
+    BUCKETS,
     ConnectorOption(
         key="compression",
         default="zstd",

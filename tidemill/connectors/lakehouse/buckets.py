@@ -16,12 +16,18 @@ import pyarrow as pa
 
 from tidemill.catalog.table import CatalogTable
 from tidemill.changelog.hashing import hash_columns
+from tidemill.connectors.api import ConnectorOption
 from tidemill.errors import NotSupportedError
 from tidemill.types import logical as t
 
+BUCKETS = ConnectorOption(
+    key="sink.buckets",
+    kind="int",
+    default="16",
+    least=1,
+    doc="With a primary key: number of buckets of a table, or of each of its partitions.",
+)
 _NAME = re.compile(r"b(\d{5})of(\d{5})-")
-
-
 _UNHASHED = (t.FloatType, t.DoubleType, t.ArrayType, t.MapType, t.MultisetType, t.RowType)
 
 
