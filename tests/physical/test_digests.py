@@ -8,6 +8,8 @@ import subprocess
 import sys
 from pathlib import Path
 
+import pytest
+
 from tests.physical.builders import CLICKS, ORDERS, aggregate, call, plan, scan
 from tidemill.physical import nodes as p
 from tidemill.physical.digests import Digests, canonical
@@ -40,7 +42,25 @@ QUERIES = (
     "SELECT k, SUM(j) OVER (PARTITION BY v ORDER BY t) FROM a",
     "SELECT v FROM a WHERE k NOT IN (SELECT id FROM b) AND t > TIMESTAMP '2020-01-01 00:00:00'",
     "SELECT k FROM a INTERSECT ALL SELECT id FROM b",
+    *(
+        f"SELECT k, COUNT(DISTINCT v) FROM TABLE({window}) GROUP BY window_start, window_end, k"
+        for window in (
+            "TUMBLE(TABLE a, DESCRIPTOR(t), INTERVAL '1' MONTH)",
+            "HOP(TABLE a, DESCRIPTOR(t), INTERVAL '1' MINUTE, INTERVAL '1' HOUR)",
+            "CUMULATE(TABLE a, DESCRIPTOR(t), INTERVAL '1' MINUTE, INTERVAL '1' DAY)",
+            "SESSION(TABLE a PARTITION BY k, DESCRIPTOR(t), INTERVAL '1' MINUTE)",
+        )
+    ),
+    "SELECT x.k, y.v FROM a x JOIN a y ON x.k = y.j AND x.t BETWEEN y.t AND y.t + INTERVAL '1' HOUR",
+    "SELECT * FROM a MATCH_RECOGNIZE (PARTITION BY k ORDER BY t MEASURES LAST(x.v) AS v "
+    "PATTERN (x+ y) DEFINE x AS j > 1, y AS y.j < x.j)",
 )
+
+
+def test_code_has_no_text() -> None:
+    for value in (len, planned, object(), ("a", object())):
+        with pytest.raises(TypeError, match="no part of a plan"):
+            canonical(value)
 
 
 def planned(query: str, password: str = "p", tables: tuple[str, ...] = TABLES) -> p.PhysicalNode:

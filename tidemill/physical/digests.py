@@ -158,13 +158,22 @@ def hashed(text: str) -> str:
 
 @singledispatch
 def canonical(value: object) -> str:
-    """The one text of a part of a plan: equal iff the parts mean the same."""
+    """The one text of a part of a plan, in every process: equal iff the parts mean the same.
+
+    TypeError for what has no text but where it lies in memory, as code has."""
     if is_dataclass(value):
         parts = [f"{f.name}={canonical(getattr(value, f.name))}" for f in telling(value)]
         return joined(type(value).__name__, parts)
     if isinstance(value, int | float):
         return repr(value)
+    if callable(value) or type(value).__repr__ is object.__repr__:
+        raise TypeError(f"{value} is no part of a plan that has a text")
     return f"{type(value).__name__}:{json.dumps(str(value))}"
+
+
+def has_text(value: object) -> bool:
+    """Whether ``canonical`` has a text of its own for values of this type, and does not go by fields."""
+    return canonical.dispatch(type(value)) is not canonical.dispatch(object)
 
 
 @canonical.register

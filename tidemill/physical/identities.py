@@ -19,9 +19,18 @@ from typing import ClassVar
 
 from tidemill.catalog.table import CatalogTable
 from tidemill.physical import nodes as p
-from tidemill.physical.digests import Digests, Node, canonical, hashed, joined, table_digest, telling
+from tidemill.physical.digests import (
+    Digests,
+    Node,
+    canonical,
+    has_text,
+    hashed,
+    joined,
+    table_digest,
+    telling,
+)
 from tidemill.plan.expressions import AggregateCall, Call, Expr, Literal, OverCall
-from tidemill.types.logical import Field, LogicalType
+from tidemill.types.logical import Field
 
 RULES = 5
 _BY_DIGESTS = 3
@@ -83,7 +92,7 @@ class Identities(Digests):
             return canonical(value.type)
         if isinstance(value, tuple | list):
             return f"[{', '.join(map(self._said, value))}]"
-        if not is_dataclass(value) or isinstance(value, LogicalType | CatalogTable):
+        if not is_dataclass(value) or has_text(value):
             return canonical(value)
         named = isinstance(value, AggregateCall | OverCall)
         parts = [
