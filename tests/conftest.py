@@ -17,7 +17,7 @@ from tests.connectors.kafka import Broker, broker, have_classes
 from tests.connectors.postgres import Server, programs, server
 from tests.google_store import google_server
 from tests.hangs import to_file, told_of
-from tests.tiers import add_options, select
+from tests.tiers import add_options, choose, select
 from tidemill.files.private import own_directory
 from tidemill.runtime.spark.settings import unix_sockets
 
@@ -49,6 +49,10 @@ def pytest_addoption(parser: pytest.Parser) -> None:
     parser.addoption("--kills", type=int, default=4, help="how often parts of a cluster are killed")
     parser.addoption("--requests", type=int, default=100, help="how many random requests a gateway is sent")
     parser.addoption("--flips", type=int, default=120, help="how many bits of state files are flipped")
+
+
+def pytest_configure(config: pytest.Config) -> None:
+    choose(config)
 
 
 def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:

@@ -11,7 +11,11 @@ A test's fixtures decide whether it is fast. Two kinds of tests are thorough, an
 - tests with ``@pytest.mark.thorough``: each repeats, with more cases or in a process of its own, a behaviour
   that a default test asserts once;
 - the cases of a parametrized test between its first and its last one, if the test starts Spark or a server.
-  All cases of a test with ``@pytest.mark.every_case`` stay in the default tier.
+  All cases of a test with ``@pytest.mark.every_case`` stay in the default tier, and of a test with
+  ``@pytest.mark.one_case`` the first one alone.
+
+Tests with random examples make all of them in ``all`` only, a fifth otherwise (``examples``). They are other
+ones in each run.
 
 Continuous integration adds a share of the thorough tests to the default ones (``--share=2/3``); the share
 changes with the commit.
@@ -28,12 +32,25 @@ import pytest
 TIERS = ("fast", "default", "all")
 STARTED = frozenset({"spark", "postgres", "object_store", "google_store", "kafka", "database", "processes"})
 """Fixtures that start Spark, a server or processes."""
+_FEWER = 5
+_chosen = "all"
 
 
 def add_options(parser: pytest.Parser) -> None:
     group = parser.getgroup("tiers")
     group.addoption("--tier", choices=TIERS, default="all", help="which tests to run")
     group.addoption("--share", help="also run share K of N of the thorough tests: K/N")
+
+
+def examples(count: int) -> int:
+    """How many of ``count`` random examples a test makes in this run."""
+    return count if _chosen == "all" else max(count // _FEWER, 2)
+
+
+def choose(config: pytest.Config) -> None:
+    """Notes the tier before test modules are imported, which ask for ``examples``."""
+    global _chosen
+    _chosen = config.getoption("--tier")
 
 
 def select(config: pytest.Config, items: list[pytest.Item]) -> None:
@@ -55,11 +72,17 @@ def select(config: pytest.Config, items: list[pytest.Item]) -> None:
 def thorough_of(items: Sequence[pytest.Item]) -> set[str]:
     """The ids of the thorough tests among all that were collected."""
     marked = {item.nodeid for item in items if item.get_closest_marker("thorough")}
-    cases: dict[str, list[str]] = defaultdict(list)
+    cases: dict[str, list[pytest.Item]] = defaultdict(list)
     for item in items:
         if item.nodeid not in marked and not is_fast(item) and not item.get_closest_marker("every_case"):
-            cases[item.nodeid.partition("[")[0]].append(item.nodeid)
-    return marked.union(*(same[1:-1] for same in cases.values()))
+            cases[item.nodeid.partition("[")[0]].append(item)
+    return marked.union(*map(_repeated, cases.values()))
+
+
+def _repeated(cases: Sequence[pytest.Item]) -> set[str]:
+    """The ids of the thorough ones among the cases of one test."""
+    rest = cases[1:] if cases[0].get_closest_marker("one_case") else cases[1:-1]
+    return {case.nodeid for case in rest}
 
 
 def is_fast(item: pytest.Item) -> bool:

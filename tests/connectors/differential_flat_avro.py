@@ -12,6 +12,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from tests.tiers import examples
 from tidemill.connectors.formats.api import RecordError
 from tidemill.connectors.formats.avro.flat import flat_columns
 from tidemill.connectors.formats.avro.row_reader import RowReader
@@ -71,7 +72,7 @@ def by_message(reader: RowReader, messages: list[bytes]) -> pa.Table | None:
         return None
 
 
-@settings(max_examples=60, deadline=None)
+@settings(max_examples=examples(60), deadline=None)
 @given(rows=st.lists(ROWS, min_size=1, max_size=8), wanted=WANTED, damage=st.none() | st.tuples(LONGS, LONGS))
 def test_flat_messages(
     rows: list[dict[str, Any]], wanted: set[Field], damage: tuple[int, int] | None

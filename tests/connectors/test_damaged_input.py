@@ -27,6 +27,7 @@ PAIR = {"a": t.INT, "b": t.STRING}
 BOM = "\ufeff"
 
 
+@pytest.mark.one_case
 @pytest.mark.parametrize("kind", sorted(SAMPLES))
 def test_damaged_text_gives_rows_or_names_the_record(kind: str) -> None:
     draw, sample = random.Random(f"damaged {kind}"), SAMPLES[kind]

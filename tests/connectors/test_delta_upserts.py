@@ -16,6 +16,7 @@ from pyarrow import parquet
 from tests.connectors.lake import all_rows, batch, delta_rows, staged
 from tests.connectors.sinks import sink
 from tests.connectors.sources import source, table
+from tests.tiers import examples
 from tidemill.catalog.table import CatalogTable
 from tidemill.changelog.rowkind import UPSERT
 from tidemill.connectors.registry import validate
@@ -58,7 +59,7 @@ CHANGE = st.tuples(
 EPOCH = st.tuples(st.lists(CHANGE, max_size=8), st.sampled_from(("upsert", "append", "compact")))
 
 
-@settings(max_examples=15, deadline=None)
+@settings(max_examples=examples(15), deadline=None)
 @given(
     epochs=st.lists(EPOCH, max_size=6),
     partitioned=st.booleans(),

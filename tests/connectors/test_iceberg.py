@@ -16,6 +16,7 @@ from pyiceberg.table import Table
 from tests.connectors.lake import all_rows, batch, offsets, rows, staged
 from tests.connectors.sinks import sink
 from tests.connectors.sources import source, table
+from tests.tiers import examples
 from tidemill.catalog.table import CatalogTable
 from tidemill.changelog.rowkind import UPSERT
 from tidemill.connectors.api import ReadLimit
@@ -231,7 +232,7 @@ CHANGE = st.tuples(st.sampled_from((ADD, REMOVE)), st.integers(0, 12), st.sample
 EPOCH = st.tuples(st.lists(CHANGE, max_size=8), st.booleans())
 
 
-@settings(max_examples=6, deadline=None)
+@settings(max_examples=examples(6), deadline=None)
 @given(epochs=st.lists(EPOCH, min_size=1, max_size=4))
 def test_any_history_leaves_what_a_dict_holds(epochs: list[tuple[list[tuple[int, int, str]], bool]]) -> None:
     """Beside another writer that appends."""

@@ -145,6 +145,7 @@ def in_sqlite(folder: Path, created: str, values: str, declared: str) -> TableEn
     return session
 
 
+@pytest.mark.thorough
 @pytest.mark.parametrize("value", ["'text'", "x'00'", str(2**40)])
 def test_a_value_of_another_type_in_sqlite_is_told_of(tmp_path: Path, asked: list[bool], value: str) -> None:
     """The rows are read, of which one does not fit."""

@@ -11,6 +11,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from tests.tiers import examples
 from tidemill.connectors.api import LookedUp
 from tidemill.connectors.lookup.asking import Asking, OpenedTable
 from tidemill.connectors.lookup.options import Caching, Full, Partial, Periodic, Retry, Timed, caching
@@ -80,7 +81,7 @@ _EVENTS = st.lists(
 )
 
 
-@settings(max_examples=150, deadline=None)
+@settings(max_examples=examples(150), deadline=None)
 @given(
     events=_EVENTS,
     write=st.none() | st.just(4.0),

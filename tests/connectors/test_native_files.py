@@ -86,6 +86,7 @@ TIMES: dict[str, tuple[t.LogicalType, pa.DataType, Any]] = {
 }
 
 
+@pytest.mark.one_case
 @pytest.mark.parametrize("other", TIMES)
 @pytest.mark.parametrize("declared_as", TIMES)
 @pytest.mark.parametrize("place", [0, 1])

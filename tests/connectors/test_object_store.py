@@ -21,6 +21,7 @@ def files(settings: Mapping[str, str], path: str, kind: str) -> CatalogTable:
     return table({"a": t.INT, "b": t.STRING}, options)
 
 
+@pytest.mark.one_case
 @pytest.mark.parametrize("kind", ["csv", "json", "parquet", "orc"])
 def test_written_and_read_again(spark: SparkSession, object_store: Mapping[str, str], kind: str) -> None:
     name = f"tables-{kind}"

@@ -55,6 +55,7 @@ def test_the_first_one_stays(storage: Storage) -> None:
     files.put("2", b"second")
 
 
+@pytest.mark.one_case
 def test_of_many_one_succeeds(storage: Storage) -> None:
     won: list[bytes] = []
 
@@ -84,6 +85,7 @@ def test_an_answer_that_was_lost(faulty: tuple[Storage, Faults]) -> None:
         exclusive(storage).put("one", b"other")
 
 
+@pytest.mark.thorough
 def test_an_answer_that_takes_too_long(
     faulty: tuple[Storage, Faults], monkeypatch: pytest.MonkeyPatch
 ) -> None:

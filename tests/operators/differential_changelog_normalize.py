@@ -12,6 +12,7 @@ from hypothesis import strategies as st
 
 from tests.operators.epochs import Epochs
 from tests.operators.naive_aggregate import Change
+from tests.tiers import examples
 from tidemill.operators.changelog_normalize import ChangelogNormalizeSpec
 
 COLUMNS = (("v", pa.int64()), ("k", pa.string()), ("t", pa.int64()))
@@ -39,7 +40,7 @@ def normalized(held: Row | None, new: Row, kind: int) -> Row | None:
 
 
 @pytest.mark.parametrize("per_record", [False, True])
-@settings(max_examples=25, deadline=None)
+@settings(max_examples=examples(25), deadline=None)
 @given(cuts=epochs)
 def test_changes_are_flinks(per_record: bool, cuts: list[list[tuple[Row, int]]]) -> None:
     spec = ChangelogNormalizeSpec(columns=COLUMNS, keys=("k",), per_record=per_record)

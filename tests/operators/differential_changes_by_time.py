@@ -18,6 +18,7 @@ from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
 from tests.operators.timed_epochs import TimedEpochs
+from tests.tiers import examples
 from tidemill.changelog.rowkind import RowKind
 from tidemill.changelog.watermarks import END, NONE, Running, held_back
 from tidemill.operators.aggregates.api import AggregateSpec
@@ -154,7 +155,7 @@ LATE_TO_GO = [Change(1, "a", 0), Change(12, "a", 1), Change(1, "a", 0, RowKind.D
 
 
 @pytest.mark.parametrize("windows", WINDOWS)
-@settings(max_examples=40, deadline=None)
+@settings(max_examples=examples(40), deadline=None)
 @given(
     changes=changelogs(),
     cuts=st.lists(st.integers(1, 14), max_size=3),

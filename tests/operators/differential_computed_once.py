@@ -10,6 +10,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from tests.operators.epochs import Epochs
+from tests.tiers import examples
 from tidemill.operators.computed_once import ComputedOnceSpec
 
 SPEC = ComputedOnceSpec(
@@ -20,7 +21,7 @@ INSERT, BEFORE, AFTER, DELETE = range(4)
 Row = tuple[str | None, int]
 
 
-@settings(max_examples=120, deadline=None)
+@settings(max_examples=examples(120), deadline=None)
 @given(
     moves=st.lists(
         st.tuples(st.sampled_from(["a", "b", None]), st.integers(0, 1), st.booleans()), max_size=40

@@ -14,6 +14,7 @@ from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
 from tests.operators.timed_epochs import TimedEpochs, pieces
+from tests.tiers import examples
 from tidemill.changelog.hashing import hash_columns
 from tidemill.changelog.watermarks import END, NONE, Running
 from tidemill.operators.aggregates.api import AggregateSpec
@@ -197,7 +198,7 @@ def changes_of(rows: list[Row], gone: list[int], spec: WindowShape) -> list[Row]
 @example(came=([Row("a", 0, 0), Row("a", 0, 0), Row("b", 0, 0), Row("a", 4, 0)], 0), cuts=[5], gone=[0, 2])
 @example(came=([Row("a", 4, 0), Row("a", 3, 1), Row("b", 3, 1)], 0), cuts=[3, 4], gone=[1, 2])
 @pytest.mark.parametrize(("calls", "gap"), SHAPES)
-@settings(max_examples=20, deadline=None)
+@settings(max_examples=examples(20), deadline=None)
 @given(
     came=arrivals(),
     cuts=st.lists(st.integers(0, 30), max_size=5),

@@ -26,6 +26,7 @@ from tests.operators.differential_dynamic_aggregate import (
 )
 from tests.operators.epochs import fold
 from tests.operators.timed_epochs import TimedEpochs
+from tests.tiers import examples
 from tidemill.changelog.rowkind import KIND_COLUMN
 from tidemill.changelog.watermarks import END, NONE, Running, held_back
 from tidemill.operators.window.dynamic import DynamicAggregateSpec
@@ -75,7 +76,7 @@ def marks_of(rows: list[Row], delay: int) -> list[int]:
 
 @pytest.mark.parametrize("trigger", EMISSIONS)
 @pytest.mark.parametrize(("calls", "gap"), [s for s in SHAPES if s[1] != 10])
-@settings(max_examples=6, deadline=None, derandomize=True)
+@settings(max_examples=examples(6), deadline=None, derandomize=True)
 @given(
     came=arrivals(),
     cuts=st.lists(st.integers(0, 30), max_size=5),

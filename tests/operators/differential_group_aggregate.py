@@ -14,6 +14,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from tests.operators.naive_aggregate import Change, NaiveAggregate, changes_of
+from tests.tiers import examples
 from tidemill.changelog.hashing import hash_columns
 from tidemill.operators.aggregates.api import AggregateSpec
 from tidemill.operators.api import EpochContext
@@ -206,7 +207,7 @@ CASES = [(suite, keys) for suite in SUITES for keys in KEYS if SUITES[suite] or 
 @pytest.mark.parametrize(("suite", "keys"), CASES)
 @pytest.mark.parametrize("retracts", [False, True], ids=["append", "retract"])
 @pytest.mark.parametrize("per_record", [False, True], ids=["net", "per-record"])
-@settings(max_examples=10, deadline=None)
+@settings(max_examples=examples(10), deadline=None)
 @given(cuts=actions, weak=st.booleans(), local=st.booleans(), update_before=st.booleans())
 def test_kernel_is_its_twin(
     suite: str,
@@ -233,7 +234,7 @@ def test_kernel_is_its_twin(
 @pytest.mark.parametrize("suite", [suite for suite in SUITES if SUITES[suite]])
 @pytest.mark.parametrize("retracts", [False, True], ids=["append", "retract"])
 @pytest.mark.parametrize("per_record", [False, True], ids=["net", "per-record"])
-@settings(max_examples=10, deadline=None)
+@settings(max_examples=examples(10), deadline=None)
 @given(cuts=actions)
 def test_each_call_of_a_marked_aggregation_is_one_of_its_own(
     suite: str, retracts: bool, per_record: bool, cuts: list[list[Any]]

@@ -15,6 +15,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from tests.operators.epochs import TINY
+from tests.tiers import examples
 from tidemill.changelog.columns import Hashes, Ints
 from tidemill.changelog.watermarks import END, NONE, Running
 from tidemill.operators.api import EpochContext
@@ -130,7 +131,7 @@ bounds = st.sampled_from([(0, 0), (-5, 5), (-7, 0), (2, 9), (-9, -4), (-1, 0), (
 cuts = st.lists(st.integers(0, 14), max_size=5)
 
 
-@settings(max_examples=300, deadline=None)
+@settings(max_examples=examples(300), deadline=None)
 @given(
     kind=st.sampled_from(["INNER", "LEFT", "RIGHT", "FULL"]),
     bound=bounds,

@@ -14,6 +14,7 @@ from hypothesis import strategies as st
 
 from tests.operators.epochs import Epochs, fold
 from tests.operators.naive_join import NaiveJoin, Row
+from tests.tiers import examples
 from tidemill.operators.join.operator import JoinSpec
 from tidemill.operators.join.residual import ColumnTerm, ComputedTerm, Residual
 from tidemill.operators.join.shape import JoinSide
@@ -108,7 +109,7 @@ def table_of(side: int, changes: list[tuple[int, Row]], retracts: bool, weak: bo
 
 @pytest.mark.parametrize("kind", KINDS)
 @pytest.mark.parametrize("keys", KEYS)
-@settings(max_examples=8, deadline=None)
+@settings(max_examples=examples(8), deadline=None)
 @given(
     cuts=cuts_strategy,
     residual=st.booleans(),
@@ -147,7 +148,7 @@ def allowed(retracts: bool, update_before: bool, kind: str) -> set[int]:
 
 
 @pytest.mark.parametrize("kind", KINDS)
-@settings(max_examples=8, deadline=None)
+@settings(max_examples=examples(8), deadline=None)
 @given(
     early=st.lists(st.tuples(st.integers(0, 1), rows_strategy), max_size=4),
     rows=st.lists(st.tuples(st.integers(0, 1), rows_strategy), max_size=6),
@@ -199,7 +200,7 @@ def test_rows_of_several_runs_meet_an_epoch_of_the_other_side_alone(kind: str) -
 
 @pytest.mark.parametrize("kind", ["SEMI", "ANTI"])
 @pytest.mark.parametrize("keys", ["one", "none"])
-@settings(max_examples=40, deadline=None)
+@settings(max_examples=examples(40), deadline=None)
 @given(cuts=cuts_strategy, weak=st.booleans())
 def test_columns_that_null_goes_with(kind: str, keys: str, cuts: Any, weak: bool) -> None:
     """NOT IN beside other keys and of several columns, NaN among the values."""

@@ -15,6 +15,7 @@ from tests.operators.differential_join import KINDS, LOOSE, less, loosely, spec_
 from tests.operators.epochs import Epochs, fold
 from tests.operators.naive_aggregate import freeze
 from tests.operators.naive_join import Row
+from tests.tiers import examples
 from tidemill.operators.join.operator import JoinSpec
 
 TTLS = ((3, 3), (3, 0), (0, 2), (2, 5))
@@ -109,7 +110,7 @@ changes_strategy = st.lists(st.tuples(st.integers(0, 1), st.integers(0, 3), rows
 
 @pytest.mark.parametrize("kind", KINDS)
 @pytest.mark.parametrize("ttls", TTLS)
-@settings(max_examples=5, deadline=None)
+@settings(max_examples=examples(5), deadline=None)
 @given(
     epochs=st.lists(st.tuples(st.integers(0, 3), changes_strategy), min_size=1, max_size=7),
     residual=st.booleans(),

@@ -18,6 +18,7 @@ from hypothesis import strategies as st
 from tests.operators.differential_rank import COLUMNS as ROW
 from tests.operators.differential_rank import NAMES, ORDERS, Row, rows_strategy
 from tests.operators.epochs import Epochs, fold
+from tests.tiers import examples
 from tidemill.operators.aggregates.api import AggregateSpec
 from tidemill.operators.changelog_normalize import ChangelogNormalizeSpec
 from tidemill.operators.group_aggregate.operator import GroupAggregateSpec
@@ -87,7 +88,7 @@ TWICE: Row = ("a", 1, "x", 0.5)
 
 
 @pytest.mark.parametrize("name", SPECS)
-@settings(max_examples=25, deadline=None, phases=PHASES)
+@settings(max_examples=examples(25), deadline=None, phases=PHASES)
 @given(epochs=cuts)
 @example(epochs=[[(TWICE, 2)], [(0, 1)], [(0, 1)], [(TWICE, 2)], [(0, 2)]])
 @example(epochs=[[(TWICE, 3), (0, 2), (TWICE, 1), (0, 2)]])
@@ -141,7 +142,7 @@ def _side(letter: str, ttl: int) -> JoinSide:
 
 
 @pytest.mark.parametrize("kind", ["INNER", "LEFT", "FULL", "SEMI", "ANTI"])
-@settings(max_examples=25, deadline=None, phases=PHASES)
+@settings(max_examples=examples(25), deadline=None, phases=PHASES)
 @given(
     epochs=st.lists(
         st.tuples(st.lists(steps, max_size=4), st.lists(steps, max_size=4)), min_size=1, max_size=6

@@ -15,6 +15,7 @@ from hypothesis import strategies as st
 
 from tests.operators.epochs import Epochs, fold
 from tests.operators.timed_epochs import TimedEpochs
+from tests.tiers import examples
 from tidemill.operators.lookup_join import LookupJoinSpec
 
 INSERT, BEFORE, AFTER, DELETE = range(4)
@@ -62,7 +63,7 @@ class Input:
         )
 
 
-@settings(max_examples=80, deadline=None)
+@settings(max_examples=examples(80), deadline=None)
 @given(
     moves=st.lists(
         st.tuples(st.sampled_from(["a", "b", None]), st.integers(0, 1), st.booleans(), st.integers(0, 3)),
@@ -136,7 +137,7 @@ class Naive:
         self.shown.update((kind, *row, *one, number) for one in rows)
 
 
-@settings(max_examples=80, deadline=None)
+@settings(max_examples=examples(80), deadline=None)
 @given(
     moves=st.lists(
         st.tuples(st.sampled_from(["a", "b"]), st.integers(0, 1), st.booleans(), st.integers(0, 3)),

@@ -12,6 +12,7 @@ from hypothesis import strategies as st
 
 from tests.operators.naive_match import Condition, NaiveVariable, Row, Taken, matches
 from tests.operators.timed_epochs import TimedEpochs, pieces
+from tests.tiers import examples
 from tidemill.changelog.watermarks import END, Running
 from tidemill.errors import ExecutionError
 from tidemill.operators.aggregates.api import AggregateSpec
@@ -180,7 +181,7 @@ def _table(rows: list[Row], marks: list[int], first: int) -> pa.Table:
     )
 
 
-@settings(max_examples=400, deadline=None)
+@settings(max_examples=examples(400), deadline=None)
 @given(
     pattern=_patterns(),
     data=st.lists(st.tuples(st.integers(0, 2), st.integers(0, 12), VALUES), max_size=16),

@@ -13,6 +13,7 @@ from hypothesis import strategies as st
 
 from tests.operators.epochs import TINY, as_change, fold
 from tests.operators.naive_aggregate import Change
+from tests.tiers import examples
 from tidemill.changelog.hashing import hash_columns
 from tidemill.operators.api import EpochContext
 from tidemill.operators.join.null_aware import COUNTS
@@ -97,7 +98,7 @@ def spread(table: pa.Table, key: str, partitions: int) -> list[pa.Table]:
     return [table.filter(pa.array(targets == p)) for p in range(partitions)]
 
 
-@settings(max_examples=150, deadline=None)
+@settings(max_examples=examples(150), deadline=None)
 @given(cuts=st.lists(cut, min_size=1, max_size=7))
 # One of two partitions has no state when they become one.
 @example(cuts=[([(0, ("a longer key", 1))], 2), ([(0, ("a", 1))], 1), ([(1, (None,))], 2)])

@@ -24,6 +24,7 @@ from tests.operators.differential_rank import (
 )
 from tests.operators.epochs import Epochs, fold
 from tests.operators.naive_aggregate import freeze
+from tests.tiers import examples
 from tidemill.operators.aggregates.api import AggregateSpec
 from tidemill.operators.over.operator import OverFunction, OverSpec, with_results
 from tidemill.operators.over.window import Frame
@@ -136,7 +137,7 @@ def check(spec: OverSpec, cuts: list[list[Any]], results: Callable[[list[Row], i
 
 
 @pytest.mark.parametrize("frame", FRAMES)
-@settings(max_examples=10, deadline=None)
+@settings(max_examples=examples(10), deadline=None)
 @given(cuts=cuts_strategy, ascending=st.booleans())
 def test_aggregates(frame: str, cuts: list[list[Any]], ascending: bool) -> None:
     order = OrderKey("n", ascending, ascending)
@@ -150,7 +151,7 @@ def test_aggregates(frame: str, cuts: list[list[Any]], ascending: bool) -> None:
     check(spec, cuts, results)
 
 
-@settings(max_examples=30, deadline=None)
+@settings(max_examples=examples(30), deadline=None)
 @given(cuts=cuts_strategy)
 def test_ranking_and_shifts(cuts: list[list[Any]]) -> None:
     whole = Frame(rows=False, lower=None, upper=0)

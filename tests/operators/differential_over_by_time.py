@@ -13,6 +13,7 @@ from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
 from tests.operators.timed_epochs import TimedEpochs, pieces
+from tests.tiers import examples
 from tidemill.changelog.hashing import hash_columns
 from tidemill.changelog.watermarks import END, NONE
 from tidemill.operators.aggregates.api import AggregateSpec
@@ -208,7 +209,7 @@ def table_of(came: list[Row]) -> pa.Table:
 
 
 @pytest.mark.parametrize("shape", SHAPES)
-@settings(max_examples=100, deadline=None)
+@settings(max_examples=examples(100), deadline=None)
 @example(
     came=[Row("a", 0, 1, 0, NONE), Row("b", -1, 1, 1, 0), Row("b", -1, 1, 2, 0)],
     cuts=[],

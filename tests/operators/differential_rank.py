@@ -15,6 +15,7 @@ from hypothesis import strategies as st
 
 from tests.operators.epochs import Epochs, fold
 from tests.operators.naive_aggregate import freeze
+from tests.tiers import examples
 from tidemill.operators.api import OperatorSpec
 from tidemill.operators.rank import operator as rank_kernel
 from tidemill.operators.rank.operator import RankSpec
@@ -185,7 +186,7 @@ options = {
 @pytest.mark.parametrize("function", ["ROW_NUMBER", "RANK", "DENSE_RANK"])
 @pytest.mark.parametrize("retracts", [False, True], ids=["append", "retract"])
 @pytest.mark.parametrize("order", ORDERS)
-@settings(max_examples=8, deadline=None)
+@settings(max_examples=examples(8), deadline=None)
 @given(bounds=st.sampled_from(BOUNDS), latest=st.booleans(), **options)
 def test_top_n(
     function: str,
@@ -216,7 +217,7 @@ def test_top_n(
 
 
 @pytest.mark.parametrize("retracts", [False, True], ids=["append", "retract"])
-@settings(max_examples=15, deadline=None)
+@settings(max_examples=examples(15), deadline=None)
 @given(
     latest=st.booleans(), update_before=st.booleans(), order=st.sampled_from(["arrival", "number"]), **options
 )
@@ -261,7 +262,7 @@ def test_top_one_in_place(
     run_twins(spec, cuts, weak, local)
 
 
-@settings(max_examples=20, deadline=None)
+@settings(max_examples=examples(20), deadline=None)
 @given(cuts=actions, weak=st.booleans(), end=st.integers(1, 3), local=st.booleans())
 def test_first_rows_are_never_taken_back(cuts: list[list[Any]], weak: bool, end: int, local: bool) -> None:
     spec = RankSpec(

@@ -18,6 +18,7 @@ from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
 from tests.operators.timed_epochs import TimedEpochs
+from tests.tiers import examples
 from tidemill.changelog.rowkind import KIND_COLUMN
 from tidemill.changelog.watermarks import END, NONE, held_back
 from tidemill.operators.aggregates.api import AggregateSpec
@@ -108,7 +109,7 @@ def come(output: pa.Table) -> Shown:
 
 
 @pytest.mark.parametrize("name", SPECS)
-@settings(max_examples=30, deadline=None)
+@settings(max_examples=examples(30), deadline=None)
 @given(
     rows=st.lists(st.builds(Row, st.sampled_from("ab"), st.integers(0, 40)), max_size=12),
     marks=st.lists(st.integers(0, 50), max_size=5),

@@ -13,6 +13,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from tests.operators.epochs import TINY
+from tests.tiers import examples
 from tidemill.changelog.hashing import hash_columns
 from tidemill.changelog.watermarks import END, NONE
 from tidemill.operators.aggregates.api import AggregateSpec
@@ -214,7 +215,7 @@ def _order(row: tuple[Any, ...]) -> tuple[str, tuple[Any, ...]]:
 
 
 @pytest.mark.parametrize("shape", SHAPES)
-@settings(max_examples=60, deadline=None)
+@settings(max_examples=examples(60), deadline=None)
 @given(rows=arrivals(), cuts=st.lists(st.integers(0, 30), max_size=6))
 def test_sessions_are_those_of_a_dict_of_lists(shape: str, rows: list[Row], cuts: list[int]) -> None:
     calls, keys, retracts = SHAPES[shape]
@@ -279,7 +280,7 @@ class Tasks:
 
 
 @pytest.mark.parametrize("shape", [name for name, (_, _, retracts) in SHAPES.items() if not retracts])
-@settings(max_examples=120, deadline=None)
+@settings(max_examples=examples(120), deadline=None)
 @given(
     rows=arrivals(),
     cuts=st.lists(st.integers(0, 30), max_size=4),

@@ -22,6 +22,7 @@ from tests.operators.differential_session_aggregate import (
 )
 from tests.operators.epochs import fold
 from tests.operators.timed_epochs import TimedEpochs
+from tests.tiers import examples
 from tidemill.changelog.rowkind import KIND_COLUMN
 from tidemill.changelog.watermarks import END, NONE, held_back
 from tidemill.operators.window.session import SessionAggregateSpec
@@ -62,7 +63,7 @@ def seen(naive: Naive, reached: int, trigger: Trigger) -> dict[tuple[Any, ...], 
 
 @pytest.mark.parametrize("trigger", EMISSIONS)
 @pytest.mark.parametrize("shape", SHAPES)
-@settings(max_examples=12, deadline=None, derandomize=True)
+@settings(max_examples=examples(12), deadline=None, derandomize=True)
 @given(
     rows=arrivals(),
     cuts=st.lists(st.integers(0, 30), max_size=6),

@@ -9,6 +9,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from tests.tiers import examples
 from tidemill.operators.window.assigners.session import Sessions, merge
 from tidemill.operators.window.assigners.spans import LATE, Spans
 
@@ -66,7 +67,7 @@ def merged(rows: list[Row], open_: list[tuple[int, int, int]]) -> Sessions:
     )
 
 
-@settings(max_examples=500, deadline=None)
+@settings(max_examples=examples(500), deadline=None)
 @given(rows=arrivals())
 def test_rows_in_one_go_make_the_sessions_of_the_definition(rows: list[Row]) -> None:
     found = merged(rows, [])
@@ -78,7 +79,7 @@ def test_rows_in_one_go_make_the_sessions_of_the_definition(rows: list[Row]) -> 
     assert shown == naive(rows)
 
 
-@settings(max_examples=500, deadline=None)
+@settings(max_examples=examples(500), deadline=None)
 @given(rows=arrivals(), cuts=st.lists(st.integers(0, 25), max_size=4))
 def test_sessions_are_the_same_wherever_the_rows_are_cut(rows: list[Row], cuts: list[int]) -> None:
     open_: dict[tuple[int, int, int], int] = {}

@@ -11,6 +11,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from tests.operators.timed_epochs import TimedEpochs, pieces
+from tests.tiers import examples
 from tidemill.changelog.hashing import hash_columns
 from tidemill.changelog.watermarks import NONE
 from tidemill.operators.shared_distinct.operator import SharedDistinctSpec
@@ -77,7 +78,7 @@ def naive(rows: list[Row], *, sets: bool) -> dict[tuple[object, ...], int]:
 
 @pytest.mark.parametrize("sets", [False, True], ids=["keys", "sets"])
 @pytest.mark.parametrize("width", [8, 16, 64])
-@settings(max_examples=60, deadline=None)
+@settings(max_examples=examples(60), deadline=None)
 @given(rows=rows_, cuts=st.lists(st.integers(0, 40), max_size=5), combines=st.integers(0, 63))
 def test_as_sets(width: int, sets: bool, rows: list[Row], cuts: list[int], combines: int) -> None:
     """Of each epoch the first half is combined, or the second, or none, or both."""

@@ -22,6 +22,7 @@ from tests.operators.differential_window_aggregate import (
 )
 from tests.operators.timed_epochs import TimedEpochs
 from tests.operators.window_tasks import Tasks
+from tests.tiers import examples
 from tidemill.changelog.watermarks import Running
 from tidemill.operators.shared_distinct.shared_keys import Grouping, SharedKeys
 from tidemill.operators.window.clock import Clock
@@ -86,7 +87,7 @@ def summed(spec: SharedValuesSpec, given_: list[tuple[str | None, int, int]]) ->
 
 @pytest.mark.parametrize("width", [8, 32])
 @pytest.mark.parametrize("windows", WINDOWS)
-@settings(max_examples=40, deadline=None)
+@settings(max_examples=examples(40), deadline=None)
 @given(
     came=arrivals(),
     cuts=st.lists(st.integers(0, 30), max_size=4),

@@ -12,6 +12,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from tests.operators.timed_epochs import TimedEpochs
+from tests.tiers import examples
 from tidemill.changelog.watermarks import END, NONE, Running, all_held_back, held_back
 from tidemill.operators.api import EpochContext
 from tidemill.operators.join.shape import JoinSide
@@ -177,7 +178,7 @@ RIGHT = st.lists(
 )
 
 
-@settings(max_examples=300, deadline=None)
+@settings(max_examples=examples(300), deadline=None)
 @given(
     left=LEFT,
     right=RIGHT,

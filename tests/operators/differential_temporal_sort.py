@@ -10,6 +10,7 @@ import pyarrow as pa
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from tests.tiers import examples
 from tidemill.changelog.watermarks import END, NONE, Running
 from tidemill.operators.api import EpochContext
 from tidemill.operators.rows.ordering import OrderKey
@@ -39,7 +40,7 @@ def naive(rows: Rows, delay: int) -> Rows:
     return given + sorted(waiting, key=lambda r: r[0])
 
 
-@settings(max_examples=150, deadline=None)
+@settings(max_examples=examples(150), deadline=None)
 @given(
     times=st.lists(st.integers(-5, 30), max_size=25),
     delay=st.sampled_from([0, 3]),

@@ -16,6 +16,7 @@ from hypothesis import strategies as st
 
 from tests.operators.timed_epochs import TimedEpochs
 from tests.operators.window_tasks import Tasks
+from tests.tiers import examples
 from tidemill.changelog.columns import Ints
 from tidemill.changelog.hashing import hash_columns
 from tidemill.changelog.watermarks import Running
@@ -196,7 +197,7 @@ def spec_of(windows: str, calls: str) -> WindowAggregateSpec:
 
 @pytest.mark.parametrize("calls", CALLS)
 @pytest.mark.parametrize("windows", WINDOWS)
-@settings(max_examples=40, deadline=None)
+@settings(max_examples=examples(40), deadline=None)
 @given(
     came=arrivals(),
     cuts=st.lists(st.integers(0, 30), max_size=4),

@@ -15,6 +15,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from tests.operators.timed_epochs import TimedEpochs, pieces
+from tests.tiers import examples
 from tidemill.changelog.watermarks import END, NONE
 from tidemill.operators.api import OperatorSpec
 from tidemill.operators.join.operator import JoinSpec
@@ -215,7 +216,7 @@ TOPS = {
 
 
 @pytest.mark.parametrize("shape", TOPS)
-@settings(max_examples=60, deadline=None)
+@settings(max_examples=examples(60), deadline=None)
 @given(
     data=st.data(),
     cuts=st.lists(st.integers(0, 30), max_size=6),
@@ -295,7 +296,7 @@ def _shown(row: Row) -> tuple[Any, ...]:
 
 @pytest.mark.parametrize("retracts", [False, True], ids=["rows stay", "rows go"])
 @pytest.mark.parametrize("kind", KINDS)
-@settings(max_examples=40, deadline=None)
+@settings(max_examples=examples(40), deadline=None)
 @given(data=st.data(), cuts=st.lists(st.tuples(st.integers(0, 30), st.integers(0, 30)), max_size=6))
 def test_join(kind: str, retracts: bool, data: st.DataObject, cuts: list[tuple[int, int]]) -> None:
     sides = data.draw(arrivals(retracts)), data.draw(arrivals(retracts))

@@ -30,6 +30,7 @@ from tests.operators.differential_window_buffer import (
 from tests.operators.differential_window_emission import EMISSIONS
 from tests.operators.epochs import fold
 from tests.operators.timed_epochs import TimedEpochs, pieces
+from tests.tiers import examples
 from tidemill.changelog.watermarks import END, NONE
 from tidemill.operators.window.triggers.trigger import Trigger
 from tidemill.operators.window.window_buffer import WindowBufferSpec
@@ -120,7 +121,7 @@ class Driven:
 
 @pytest.mark.parametrize("trigger", EMISSIONS)
 @pytest.mark.parametrize("shape", TOPS)
-@settings(max_examples=8, deadline=None)
+@settings(max_examples=examples(8), deadline=None)
 @given(data=st.data(), cuts=st.lists(st.integers(0, 30), max_size=6), patience=Patience.drawn())
 def test_top_n(shape: str, trigger: str, data: st.DataObject, cuts: list[int], patience: Patience) -> None:
     gate, append = TOPS[shape]
@@ -141,7 +142,7 @@ def test_top_n(shape: str, trigger: str, data: st.DataObject, cuts: list[int], p
 @pytest.mark.parametrize("trigger", EMISSIONS)
 @pytest.mark.parametrize("retracts", [False, True], ids=["rows stay", "rows go"])
 @pytest.mark.parametrize("kind", KINDS)
-@settings(max_examples=4, deadline=None)
+@settings(max_examples=examples(4), deadline=None)
 @given(
     data=st.data(),
     cuts=st.lists(st.tuples(st.integers(0, 30), st.integers(0, 30)), max_size=6),

@@ -23,6 +23,7 @@ from tests.operators.differential_window_aggregate import (
 )
 from tests.operators.epochs import fold
 from tests.operators.timed_epochs import TimedEpochs, pieces
+from tests.tiers import examples
 from tidemill.changelog.rowkind import KIND_COLUMN
 from tidemill.changelog.watermarks import END, NONE, Running
 from tidemill.operators.aggregates.api import AggregateSpec
@@ -89,7 +90,7 @@ def emitting(windows: str, calls: str, trigger: Trigger) -> WindowAggregateSpec:
 @pytest.mark.parametrize("trigger", EMISSIONS)
 @pytest.mark.parametrize("calls", CALLS)
 @pytest.mark.parametrize("windows", WINDOWS)
-@settings(max_examples=6, deadline=None)
+@settings(max_examples=examples(6), deadline=None)
 @given(
     came=arrivals(),
     cuts=st.lists(st.integers(0, 30), max_size=6),

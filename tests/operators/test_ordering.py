@@ -12,6 +12,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from tests.tiers import examples
 from tidemill.operators.rows.ordering import OrderKey, codes, sort_rows
 
 LOW, HIGH = -(2**63), 2**63 - 1
@@ -46,7 +47,7 @@ def test_codes_order_as_values_do(
     ).all()
 
 
-@settings(max_examples=30, deadline=None)
+@settings(max_examples=examples(30), deadline=None)
 @given(
     seed=st.integers(0, 2**32 - 1),
     width=st.sampled_from([1, 4, 2**40, 2**62]),

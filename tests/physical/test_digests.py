@@ -91,7 +91,7 @@ def digest(query: str, password: str = "p") -> str:
     return Digests().of(planned(query, password))
 
 
-def test_eight_hash_seeds_give_one_identity() -> None:
+def test_hash_seeds_give_one_identity() -> None:
     """A job is taken up by another process: nothing may depend on the order of a set."""
     script = (
         "import json\n"
@@ -105,7 +105,7 @@ def test_eight_hash_seeds_give_one_identity() -> None:
             env={**os.environ, "PYTHONHASHSEED": str(seed)},
             stdout=subprocess.PIPE,
         )
-        for seed in range(8)
+        for seed in range(3)
     ]
     answers = {process.communicate()[0] for process in processes}
     assert len(answers) == 1

@@ -10,6 +10,7 @@ from hypothesis import strategies as st
 
 from tests.plan.environment import FakeEnvironment
 from tests.plan.interpreter import Interpreter, Row
+from tests.tiers import examples
 from tidemill.plan import nodes as n
 from tidemill.plan.optimizer import optimize
 
@@ -177,7 +178,7 @@ def test_optimised_plan_gives_the_same_rows(sql: str) -> None:
     optimised = optimize(bound)
     assert optimised.fields == bound.fields
 
-    @settings(max_examples=30, deadline=None, database=None, derandomize=True)
+    @settings(max_examples=examples(30), deadline=None, database=None, derandomize=True)
     @given(t=TABLE, u=TABLE)
     def same(t: list[Row], u: list[Row]) -> None:
         run = Interpreter({"t": t, "u": u})
@@ -190,7 +191,7 @@ def test_optimised_plan_gives_the_same_rows(sql: str) -> None:
 def test_short_and_long_form_give_the_same_rows(sql: str, longer: str) -> None:
     short, long = optimize(environment().bind(sql)), environment().bind(longer)
 
-    @settings(max_examples=30, deadline=None, database=None, derandomize=True)
+    @settings(max_examples=examples(30), deadline=None, database=None, derandomize=True)
     @given(t=TABLE, u=TABLE)
     def same(t: list[Row], u: list[Row]) -> None:
         run = Interpreter({"t": t, "u": u})

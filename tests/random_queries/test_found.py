@@ -61,6 +61,7 @@ def test_the_batch_gives(spark: SparkSession, tmp_path: Path, name: str) -> None
     assert batch_answer(Data(folder=tmp_path, tables=()), query) == Counter(expected)
 
 
+@pytest.mark.thorough
 @pytest.mark.parametrize("direction", ["ASC", "DESC"])
 @pytest.mark.parametrize("condition", [" WHERE r = 1", ""])
 def test_the_time_of_arrival_does_not_order_rows_that_are_taken_back(
@@ -105,7 +106,8 @@ def test_two_zeros_have_windows_of_their_own(
     )
 
 
-@pytest.mark.parametrize("rows", ["1", "100"])
+@pytest.mark.one_case
+@pytest.mark.parametrize("rows", ["100", "1"])
 def test_what_two_branches_read_of_one_source_waits_alike(
     spark: SparkSession, tmp_path: Path, rows: str
 ) -> None:

@@ -82,6 +82,7 @@ def _literal(row: Row) -> str:
     return f"({', '.join(texts)}, TIMESTAMP '{BEGIN + timedelta(seconds=second)}')"
 
 
+@pytest.mark.one_case
 @pytest.mark.parametrize(("window", "groups"), list(product(WINDOWS, SETS)))
 def test_as_over_every_window(session: TableEnvironment, rows: list[Row], window: str, groups: str) -> None:
     """The filter leaves groups without a value, whose rows must be there."""

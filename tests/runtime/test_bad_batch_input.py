@@ -86,6 +86,7 @@ def test_a_type_that_cannot_be_what_is_declared(make: Make) -> None:
     assert ask(session, "SELECT s FROM t WHERE dt = DATE '2024-01-02'") == [("x",)]
 
 
+@pytest.mark.one_case
 @pytest.mark.parametrize("write", [parquet.write_table, write_orc])
 def test_what_is_no_time_and_nothing_nested(make: Make, tmp_path: Path, write: Callable[..., None]) -> None:
     session = make({})
@@ -128,6 +129,7 @@ def test_texts_that_are_not_utf_8(make: Make, tmp_path: Path, write: Callable[..
     assert ask(session, "SELECT s FROM odd") == [("ab\ufffdc",)]
 
 
+@pytest.mark.one_case
 @pytest.mark.parametrize("mode", ["batch", "streaming"])
 @pytest.mark.parametrize("write", [parquet.write_table, write_orc])
 def test_names_in_other_letters(make: Make, tmp_path: Path, write: Callable[..., None], mode: str) -> None:

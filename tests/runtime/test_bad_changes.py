@@ -66,6 +66,7 @@ LENIENT: list[tuple[str, str, str, dict[Row, int]]] = [
 ]
 
 
+@pytest.mark.one_case
 @pytest.mark.parametrize(
     ("mini_batch", "select", "expected"), [case[1:] for case in LENIENT], ids=[case[0] for case in LENIENT]
 )
@@ -118,6 +119,7 @@ LEAVING = [
 ]
 
 
+@pytest.mark.one_case
 @pytest.mark.parametrize("cut", ["1000", "1"])
 @pytest.mark.parametrize("condition", ["v > 3", "v > 3 AND k < 100", "CAST(v AS STRING) > '3'"])
 def test_an_update_that_leaves_a_filter_deletes(
@@ -139,6 +141,7 @@ def test_an_update_that_leaves_a_filter_deletes(
     ]
 
 
+@pytest.mark.one_case
 @pytest.mark.parametrize("materialize", ["AUTO", "FORCE"])
 @pytest.mark.parametrize("cut", ["1000", "1"])
 def test_a_sink_takes_what_never_came(

@@ -51,6 +51,7 @@ def test_every_total_that_is_shown_is_zero(transfers: str, balances: str, cut: i
     assert len(session.progress) == -(-(ACCOUNTS + TRANSFERS) // cut)
 
 
+@pytest.mark.one_case
 @pytest.mark.parametrize("balances", [BALANCES, BALANCES_BY_JOIN])
 def test_balances_add_up_to_zero_after_every_epoch(transfers: str, balances: str) -> None:
     session = Session({"tidemill.epoch.max-rows": str(ACCOUNTS)})

@@ -44,7 +44,8 @@ def test_a_row_goes_with_the_values_it_came_with(
     assert rows == 0 or any(kind == "-U" for kind, _ in changes)
 
 
-@pytest.mark.parametrize("rows", [1, 3])
+@pytest.mark.one_case
+@pytest.mark.parametrize("rows", [3, 1])
 def test_a_condition_is_met_for_a_row_or_not(tmp_path: Path, spark: SparkSession, rows: int) -> None:
     """A row that came through goes through; one that did not, does not."""
     left = folded(session(tmp_path, rows).changes("SELECT k, c FROM counts WHERE RAND() < 0.5 AND c > 1"))
@@ -58,6 +59,7 @@ def test_rows_that_never_go(tmp_path: Path, spark: SparkSession) -> None:
     assert len({u for _, (_, u) in changes}) == len(FINAL)
 
 
+@pytest.mark.thorough
 def test_what_is_made_of_it_adds_up(tmp_path: Path, spark: SparkSession) -> None:
     made = session(tmp_path, 2)
     made.execute("CREATE TEMPORARY VIEW drawn AS SELECT k, c, RAND() AS r FROM counts")

@@ -61,6 +61,7 @@ def few(tmp_path_factory: pytest.TempPathFactory) -> str:
     return written(tmp_path_factory.mktemp("few"), rows)
 
 
+@pytest.mark.thorough
 @pytest.mark.parametrize("query", QUERIES)
 def test_the_plain_answers(spark: SparkSession, few: str, query: str) -> None:
     answers = []

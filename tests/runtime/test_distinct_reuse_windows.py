@@ -59,6 +59,7 @@ def ticks(folder: Path, seed: int, rows: int, *, late: bool = True) -> str:
     )
 
 
+@pytest.mark.one_case
 @pytest.mark.parametrize(("function", "query"), CASES)
 def test_the_plain_rows(spark: SparkSession, tmp_path: Path, function: str, query: str) -> None:
     """Rows are in slices, or where a condition looks at them in their windows."""

@@ -125,6 +125,7 @@ def test_windows(
     assert {kind for kind, _ in changes} == {"+I"}
 
 
+@pytest.mark.thorough
 @pytest.mark.parametrize("seed", [1, 2])
 @pytest.mark.parametrize("rows", [0, 1, 7])
 def test_late_is_told_by_all_rows_before_also_where_keys_are_normalized(
@@ -170,6 +171,7 @@ def test_late_is_told_by_all_rows_before_also_where_keys_are_normalized(
     assert late > 2
 
 
+@pytest.mark.thorough
 @pytest.mark.parametrize("rows", EPOCHS)
 def test_bundles_hold_no_watermark_back_below_windows(tmp_path: Path, spark: SparkSession, rows: int) -> None:
     """A watermark passes whenever a window may end, however long ``allow-latency`` is."""
@@ -253,6 +255,7 @@ def test_time_that_is_lost_is_said(tmp_path: Path, spark: SparkSession) -> None:
         )
 
 
+@pytest.mark.one_case
 @pytest.mark.parametrize("rows", [0, 1, 4])
 def test_over_by_time_gives_rows_that_stay(tmp_path: Path, spark: SparkSession, rows: int) -> None:
     """What is behind the watermark is late where a frame begins with the key; in a bounded one only 5 is, as
@@ -310,6 +313,7 @@ def test_the_best_of_each_window(tmp_path: Path, spark: SparkSession, rows: int)
     assert folded(changes) == {(15, "k1", 35): 1, (30, "k0", 50): 1}
 
 
+@pytest.mark.one_case
 @pytest.mark.parametrize("rows", [0, 1, 4])
 def test_what_works_by_window_gives_rows_that_stay(tmp_path: Path, spark: SparkSession, rows: int) -> None:
     """Last rows and best rows of windows, joined, and counted in larger windows by their own time."""
@@ -390,6 +394,7 @@ def test_where_there_is_no_watermark(tmp_path: Path, spark: SparkSession, query:
         session(tmp_path, 0).changes(query)
 
 
+@pytest.mark.one_case
 @pytest.mark.parametrize(
     ("window", "options"),
     [

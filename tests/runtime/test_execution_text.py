@@ -77,6 +77,7 @@ def test_joins_on_one_key_stand_on_each_other_in_tasks_of_bounded_depth() -> Non
     assert sum("exchange(" in line and " join (stage" in line for line in lines) == 2
 
 
+@pytest.mark.thorough
 def test_two_hundred_joins_are_laid_out() -> None:
     joins = "".join(f" JOIN a t{i} ON t{i}.k = t{i - 1}.k" for i in range(1, 201))
     assert explained(f"EXPLAIN EXECUTION_PLAN SELECT t0.k FROM a t0{joins}").count("Stage") > 4

@@ -7,6 +7,7 @@ from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Any
 
+import pytest
 from pyspark.sql import SparkSession
 
 from tests.session.environments import new_session
@@ -138,6 +139,7 @@ def check_filters(session: TableEnvironment, chosen: Sequence[tuple[str, Callabl
         assert found == [(row[0],) for row in L if holds(row)], condition
 
 
+@pytest.mark.thorough
 def test_in_batch(spark: SparkSession, tmp_path: Path) -> None:
     session = environment(tmp_path, execution__runtime_mode="batch")
     for begin in range(0, len(VALUES), 4):
@@ -155,6 +157,7 @@ def test_in_a_stream(spark: SparkSession, tmp_path: Path) -> None:
     check_filters(session, FILTERS[2:4])
 
 
+@pytest.mark.thorough
 def test_a_few_rows_at_a_time(spark: SparkSession, tmp_path: Path) -> None:
     session = environment(tmp_path, tidemill__epoch__max_rows="8")
     check_values(session, [VALUES[0], VALUES[2], VALUES[12]])

@@ -49,6 +49,7 @@ def _local(value: object, zone: str) -> object:
     return {key: _local(each, zone) for key, each in value.items()} if isinstance(value, dict) else value
 
 
+@pytest.mark.one_case
 @pytest.mark.parametrize("query", QUERIES.values(), ids=QUERIES)
 def test_kept_alike(tmp_path: Path, spark: SparkSession, query: str) -> None:
     lines = [f"{i},k{i % 2},{(i * 7) % 5},2024-05-01 00:00:{(i * 3) % 17:02d}\n" for i in range(14)]

@@ -147,6 +147,7 @@ def test_what_is_kept_goes_with_the_watermark(tmp_path: Path, spark: SparkSessio
     assert kept[-1] == 0
 
 
+@pytest.mark.one_case
 @pytest.mark.parametrize("step", ["ran", "committed"])
 def test_a_crash_between_two_epochs(tmp_path: Path, spark: SparkSession, step: str) -> None:
     sink = f"'connector' = 'filesystem', 'path' = '{tmp_path / 'out'}', 'format' = 'csv'"

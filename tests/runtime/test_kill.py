@@ -30,6 +30,13 @@ def run(folder: Path, step: str, time: int, rows: int) -> int:
     return subprocess.run(command, cwd=REPOSITORY, check=False, capture_output=True, timeout=300).returncode
 
 
+def test_a_kill_and_a_resumption(folder: Path) -> None:
+    assert run(folder, "committed", 1, 10) == -signal.SIGKILL
+    assert run(folder, "never", 0, 10) == 0
+    assert written(folder, "plain") == PLAIN
+    assert counts(folder) == EXPECTED
+
+
 @pytest.mark.thorough
 @pytest.mark.timeout(900)
 def test_random_kills(folder: Path) -> None:
@@ -42,6 +49,7 @@ def test_random_kills(folder: Path) -> None:
     assert counts(folder) == EXPECTED
 
 
+@pytest.mark.thorough
 @pytest.mark.parametrize("victims", ["workers", "daemon"])
 def test_killed_python_processes_are_replaced(folder: Path, victims: str) -> None:
     """Each epoch finds dead workers; without their daemon each costs Spark a try of a task, so that it gives

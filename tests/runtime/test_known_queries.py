@@ -170,6 +170,7 @@ def test_an_insert_again(env: TableEnvironment, analysed: list[str], tmp_path: P
     assert ask(env, "SELECT n, COUNT(*) FROM copies GROUP BY n ORDER BY n") == [(2, 2), (3, 2)]
 
 
+@pytest.mark.thorough
 def test_threads_that_ask_one_query(env: TableEnvironment) -> None:
     def asked(number: int) -> list[tuple[object, ...]]:
         return sorted(ask(env, "SELECT MOD(n, 2) AS k, COUNT(*) FROM t GROUP BY MOD(n, 2)"))

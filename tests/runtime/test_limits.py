@@ -23,6 +23,7 @@ def table(spark: SparkSession, tmp_path_factory: pytest.TempPathFactory) -> str:
     return f"CREATE TABLE t (v INT) WITH ('connector'='filesystem', 'path'='{folder}', 'format'='csv')"
 
 
+@pytest.mark.one_case
 @pytest.mark.parametrize(
     ("query", "rows", "epochs"),
     [

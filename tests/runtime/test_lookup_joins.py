@@ -46,6 +46,7 @@ def rows_of(made: Session, query: str) -> list[Row]:
 JOIN = "FROM orders AS o JOIN goods FOR SYSTEM_TIME AS OF o.pt AS g ON o.sku = g.sku"
 
 
+@pytest.mark.one_case
 @pytest.mark.parametrize("rows", [0, 1, 4])
 def test_all_rows_of_a_key(tmp_path: Path, spark: SparkSession, rows: int) -> None:
     made = session(tmp_path, rows)
@@ -87,7 +88,8 @@ def test_files_are_asked_as_they_are(tmp_path: Path, spark: SparkSession, mode: 
     assert (4, "new", 1) in rows_of(made, query)
 
 
-@pytest.mark.parametrize(("kind", "rows"), [("JOIN", 1), ("LEFT JOIN", 1), ("LEFT JOIN", 4)])
+@pytest.mark.one_case
+@pytest.mark.parametrize(("kind", "rows"), [("LEFT JOIN", 4), ("LEFT JOIN", 1), ("JOIN", 1)])
 def test_a_row_goes_with_what_was_found_for_it(
     tmp_path: Path, spark: SparkSession, kind: str, rows: int
 ) -> None:
@@ -115,6 +117,7 @@ def test_a_row_goes_with_what_was_found_for_it(
     assert sum(totals.values()) == 1 or (kind == "JOIN" and not totals)
 
 
+@pytest.mark.thorough
 def test_what_is_kept_between_epochs(tmp_path: Path, spark: SparkSession) -> None:
     made = session(tmp_path, 1)
     (tmp_path / "orders.csv").write_text("".join(f"{i},a,1,2024-05-01 00:00:00\n" for i in range(12)))

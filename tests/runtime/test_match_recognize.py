@@ -73,6 +73,7 @@ QUERIES: dict[str, tuple[str, list[tuple[object, ...]]]] = {
 }
 
 
+@pytest.mark.one_case
 @pytest.mark.parametrize("rows", EPOCHS)
 def test_streaming(tmp_path: Path, spark: SparkSession, rows: int) -> None:
     made = session(tmp_path, rows)
@@ -82,6 +83,7 @@ def test_streaming(tmp_path: Path, spark: SparkSession, rows: int) -> None:
         assert {kind for kind, _ in changes} == {"+I"}
 
 
+@pytest.mark.one_case
 @pytest.mark.parametrize("rows", EPOCHS)
 def test_by_processing_time(tmp_path: Path, spark: SparkSession, rows: int) -> None:
     """In the order of arrival, in which no row is late: a: 10 12 11 9 8 14 13 3 99."""

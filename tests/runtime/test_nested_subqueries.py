@@ -79,6 +79,7 @@ def line(table: str, op: str, row: Row, plain: bool) -> str:
     return json.dumps({"before": before, "after": after, "op": op})
 
 
+@pytest.mark.one_case
 @pytest.mark.parametrize("mode", ["streaming", "batch"])
 def test_answers_of_rows_that_are_not_there(spark: SparkSession, tmp_path: Path, mode: str) -> None:
     session = environment(tmp_path, mode)

@@ -73,6 +73,7 @@ LISTS = "(a, b) IN (SELECT x, y FROM {})"
 ROWS = "r IN (SELECT s FROM {})"
 
 
+@pytest.mark.one_case
 @pytest.mark.parametrize("mode", ["streaming", "batch"])
 def test_not_in(environment: TableEnvironment, mode: str) -> None:
     environment.execute_sql(f"SET 'execution.runtime-mode' = '{mode}'")
@@ -82,6 +83,7 @@ def test_not_in(environment: TableEnvironment, mode: str) -> None:
         assert set(found) == {row for row in LEFT if kept(row, right, columns)}, (condition, right)
 
 
+@pytest.mark.thorough
 @pytest.mark.parametrize("mode", ["streaming", "batch"])
 @pytest.mark.parametrize(("condition", "same"), [(LISTS, equal), (ROWS, eq)])
 def test_in_as_a_value(environment: TableEnvironment, mode: str, condition: str, same: Same) -> None:
@@ -95,6 +97,7 @@ def test_in_as_a_value(environment: TableEnvironment, mode: str, condition: str,
         assert set(found) == wanted, right
 
 
+@pytest.mark.thorough
 @pytest.mark.parametrize("mode", ["streaming", "batch"])
 def test_not_in_of_rows(environment: TableEnvironment, mode: str) -> None:
     environment.execute_sql(f"SET 'execution.runtime-mode' = '{mode}'")
@@ -104,6 +107,7 @@ def test_not_in_of_rows(environment: TableEnvironment, mode: str) -> None:
         assert set(found) == {row for row in LEFT if kept(row, right, (0, 1), eq)}, right
 
 
+@pytest.mark.one_case
 @pytest.mark.parametrize("mode", ["streaming", "batch"])
 def test_not_in_beside_another_key(environment: TableEnvironment, mode: str) -> None:
     """The subquery sees the rows of the outer row's own b, which is of none where it is NULL."""

@@ -94,6 +94,7 @@ def _scans(plan: Any) -> list[int]:
     return [n for i in range(children.size()) for n in _scans(children.apply(i))]
 
 
+@pytest.mark.one_case
 @pytest.mark.parametrize(
     "query",
     [

@@ -23,6 +23,7 @@ def by_clock(tmp_path: Path, rows: int, seconds: float) -> Session:
     return made
 
 
+@pytest.mark.one_case
 @pytest.mark.parametrize(
     ("window", "expected"),
     [

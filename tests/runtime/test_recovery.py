@@ -59,6 +59,7 @@ EXPECTED = {k: (ROWS // 5, sum(range(k, ROWS, 5))) for k in range(5)}
 PLAIN = sorted(f"{n % 5},{n}" for n in range(0, ROWS, 2))
 
 
+@pytest.mark.one_case
 @pytest.mark.parametrize("step", STEPS)
 @pytest.mark.parametrize("time", [1, 3])
 def test_a_crash_loses_nothing_and_doubles_nothing(folder: Path, step: str, time: int) -> None:

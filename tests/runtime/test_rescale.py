@@ -70,6 +70,7 @@ USERS = (
 QUERIES = {"near": NEAR, "sums": SUMS, "users": USERS}
 
 
+@pytest.mark.thorough
 def test_state_by_time_is_spread_anew(spark: SparkSession, tmp_path: Path) -> None:
     """An interval join and windows hold rows that wait for time to pass; without keys, values in buckets."""
     chance = random.Random(5)

@@ -84,6 +84,7 @@ def explained(made: Session, query: str) -> str:
     return str(list(made.environment.execute_sql(f"EXPLAIN {query}").collect()))
 
 
+@pytest.mark.one_case
 @CUTS
 @pytest.mark.parametrize("function", FUNCTIONS.values(), ids=FUNCTIONS)
 @pytest.mark.parametrize(("keys", "calls"), [("MOD(n, 2), ", ONE), ("", SEVERAL)], ids=["keyed", "all"])
@@ -97,6 +98,7 @@ def test_window_functions(
     assert len(check(session(tmp_path, rows), query)) > 4
 
 
+@pytest.mark.one_case
 @pytest.mark.parametrize("rows", [2, 5])
 @pytest.mark.parametrize("function", GROWING.values(), ids=GROWING)
 @pytest.mark.parametrize(("keys", "calls"), [("", ONE), ("k, ", SEVERAL)], ids=["one", "several by key"])
@@ -119,6 +121,7 @@ def test_windows_that_rows_make(
     assert len(check(session(tmp_path, rows), query)) > 3
 
 
+@pytest.mark.thorough
 @pytest.mark.parametrize("rows", [0, 2])
 @pytest.mark.parametrize(
     "window",
@@ -141,6 +144,7 @@ def test_windows_that_rows_make_and_take_back(
     check(made, f"SELECT MOD(n, 2) AS odd, {bounds}, {SEVERAL} FROM ticks GROUP BY MOD(n, 2), {window}")
 
 
+@pytest.mark.one_case
 @CUTS
 @pytest.mark.parametrize(
     ("window", "calls"), [("TUMBLE(ts, INTERVAL '5' SECOND)", ONE), (f"HOP(ts, {HOP})", SEVERAL)]
@@ -158,6 +162,7 @@ def test_group_windows(
     assert ("-U" in {kind for kind, _ in changes}) == emits or rows == 0
 
 
+@pytest.mark.one_case
 @pytest.mark.parametrize("rows", [0, 1, 4])
 @CALLS
 def test_updates(tmp_path: Path, spark: SparkSession, rows: int, calls: str) -> None:
@@ -181,6 +186,7 @@ def test_updates(tmp_path: Path, spark: SparkSession, rows: int, calls: str) -> 
     assert {"-U", "+U"} <= {kind for kind, _ in changes} or rows == 0
 
 
+@pytest.mark.thorough
 @CALLS
 @pytest.mark.parametrize("window", ["TUMBLE", "SESSION"])
 def test_by_the_clock(
@@ -261,6 +267,7 @@ SEEN = (
 )
 
 
+@pytest.mark.thorough
 @pytest.mark.parametrize("rows", [0, 2500])
 def test_a_hot_key_has_stretches_in_all_buckets(
     tmp_path: Path, spark: SparkSession, monkeypatch: pytest.MonkeyPatch, rows: int
@@ -270,6 +277,7 @@ def test_a_hot_key_has_stretches_in_all_buckets(
     assert 900 in {row[3] for _, row in changes}
 
 
+@pytest.mark.one_case
 @pytest.mark.parametrize(("step", "time"), [("ran", 1), ("committed", 1), ("ran", 3), ("committed", 3)])
 def test_what_is_hot_stays_hot_after_a_crash(
     tmp_path: Path, spark: SparkSession, monkeypatch: pytest.MonkeyPatch, step: str, time: int

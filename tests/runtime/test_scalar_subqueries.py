@@ -55,6 +55,7 @@ def test_answers(environment: TableEnvironment, query: str, expected: list[Any])
     assert sorted(ask(environment, query)) == expected
 
 
+@pytest.mark.thorough
 def test_a_sum_that_leaves_its_digits_on_the_way_within(
     environment: TableEnvironment, tmp_path: Path
 ) -> None:

@@ -99,6 +99,7 @@ def exchanges(monkeypatch: pytest.MonkeyPatch) -> list[int]:
     return made
 
 
+@pytest.mark.one_case
 @pytest.mark.parametrize("case", CASES)
 def test_one_exchange_and_the_batch_answer(case: str, tables: list[str], exchanges: list[int]) -> None:
     expected, query = CASES[case]
@@ -112,6 +113,7 @@ def test_one_exchange_and_the_batch_answer(case: str, tables: list[str], exchang
     assert answer == Counter(row for _, row in batch.changes(query))
 
 
+@pytest.mark.thorough
 @pytest.mark.parametrize("step", ["ran", "committed"])
 def test_a_crash_between_epochs_of_a_shared_exchange(tables: list[str], tmp_path: Path, step: str) -> None:
     """Each operator of the task finds its own state again."""

@@ -119,6 +119,7 @@ def batch_answers(tables: list[str], queries: list[str]) -> list[Counter[Any]]:
 ARRIVAL = "arrival order for one of them"
 
 
+@pytest.mark.one_case
 @pytest.mark.parametrize("case", [c for c in CASES if c != ARRIVAL])
 def test_one_read_one_state_and_the_batch_answers(
     case: str, tables: list[str], reads: Counter[str], tmp_path: Path
@@ -142,6 +143,7 @@ def test_one_read_one_state_and_the_batch_answers(
     assert found == batch_answers(tables, queries)
 
 
+@pytest.mark.thorough
 def test_arrival_order_for_one_reader_changes_nothing_for_the_others(
     tables: list[str], reads: Counter[str], tmp_path: Path
 ) -> None:
@@ -160,6 +162,7 @@ def test_arrival_order_for_one_reader_changes_nothing_for_the_others(
     assert [rows(tmp_path / f"s{i}", "x", "y") for i in range(len(queries))] == alone
 
 
+@pytest.mark.one_case
 @pytest.mark.parametrize("step", ["ran", "committed"])
 def test_a_crash_between_epochs_of_shared_operators(tables: list[str], tmp_path: Path, step: str) -> None:
     queries, _ = CASES["a view read by inserts with and without -U"]
@@ -175,6 +178,7 @@ def test_a_crash_between_epochs_of_shared_operators(tables: list[str], tmp_path:
     assert found == batch_answers(tables, queries)
 
 
+@pytest.mark.thorough
 def test_the_order_of_inserts_is_no_part_of_a_job(tables: list[str], tmp_path: Path) -> None:
     queries, _ = CASES["two inserts over two tables"]
     options = {

@@ -85,6 +85,7 @@ def test_a_savepoint_in_the_store_serves_a_job_there(place: Storage) -> None:
         Savepoint.open(target)
 
 
+@pytest.mark.thorough
 def test_a_savepoint_is_absent_where_the_store_is_down() -> None:
     with faulty_server() as (settings, faults):
         bucket(settings, "down")

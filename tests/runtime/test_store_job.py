@@ -82,6 +82,7 @@ def test_crashes_at_every_step(spark: SparkSession, place: Storage, tmp_path: Pa
     assert job.written == job.expected
 
 
+@pytest.mark.thorough
 def test_a_store_that_is_slow_and_lists_late(
     spark: SparkSession, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

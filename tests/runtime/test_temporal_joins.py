@@ -184,6 +184,7 @@ MOVES = (
 )
 
 
+@pytest.mark.one_case
 @pytest.mark.parametrize(("rows", "delay"), [(0, 2), (1, 2), (3, 60)])
 def test_rows_that_go_take_back_what_they_had(
     tmp_path: Path, spark: SparkSession, rows: int, delay: int
@@ -210,6 +211,7 @@ def test_rows_that_go_take_back_what_they_had(
     assert sorted(query(shop, "SELECT * FROM shown")) == [(1, 3), (2, 3), (4, None), (5, None)]
 
 
+@pytest.mark.one_case
 @pytest.mark.parametrize("step", ["planned", "ran", "committed"])
 def test_a_crash_changes_nothing(tmp_path: Path, spark: SparkSession, step: str) -> None:
     options = {"tidemill.epoch.max-rows": "2", "execution.checkpointing.dir": str(tmp_path / "checkpoint")}
@@ -250,6 +252,7 @@ def test_what_has_no_versions(tmp_path: Path, spark: SparkSession, query: str, m
 BATCH = {1: 1, 2: 2, 3: 2, 4: 3, 5: 2, 6: 2, 7: None, 8: 9, 9: 3}
 
 
+@pytest.mark.one_case
 @pytest.mark.parametrize(
     ("table", "rate", "expected"),
     [
@@ -304,6 +307,7 @@ VIEWS: dict[str, tuple[str, dict[int, int | None]]] = {
 }
 
 
+@pytest.mark.one_case
 @pytest.mark.parametrize("rows", EPOCHS)
 def test_versions_of_any_view(tmp_path: Path, spark: SparkSession, rows: int) -> None:
     """Every change of the view is a version, also one that came and went in an epoch; in batch, too."""
@@ -317,6 +321,7 @@ def test_versions_of_any_view(tmp_path: Path, spark: SparkSession, rows: int) ->
             made.execute("SET 'execution.runtime-mode' = 'streaming'")
 
 
+@pytest.mark.one_case
 @pytest.mark.parametrize("rows", EPOCHS)
 def test_versions_of_a_view_over_changes(tmp_path: Path, spark: SparkSession, rows: int) -> None:
     """A row that is updated has not gone in between: what it was holds until the time of what it is."""

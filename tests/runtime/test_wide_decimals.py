@@ -29,6 +29,7 @@ EXPRESSIONS: dict[str, Callable[[str], str]] = {
 }
 
 
+@pytest.mark.one_case
 @pytest.mark.parametrize("mode", ["streaming", "batch"])
 @pytest.mark.parametrize("value", VALUES)
 def test_every_digit(tmp_path: Path, spark: SparkSession, mode: str, value: str) -> None:

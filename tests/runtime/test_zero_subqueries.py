@@ -140,6 +140,7 @@ def answer(session: TableEnvironment, query: str) -> list[tuple[Any, ...]]:
     return sorted(folded(result.fields, result.changes()), key=lambda row: row[0])
 
 
+@pytest.mark.one_case
 @pytest.mark.parametrize("mode", ["streaming", "batch"])
 def test_of_doubles(spark: SparkSession, tmp_path: Path, mode: str) -> None:
     session = environment(tmp_path, "double", execution__runtime_mode=mode)
@@ -147,6 +148,7 @@ def test_of_doubles(spark: SparkSession, tmp_path: Path, mode: str) -> None:
     assert {query: answer(session, query) for query in asked} == asked
 
 
+@pytest.mark.thorough
 @pytest.mark.parametrize("mode", ["streaming", "batch"])
 @pytest.mark.parametrize("kind", ["float", "row", "nested"])
 def test_of_other_kinds(spark: SparkSession, tmp_path: Path, kind: str, mode: str) -> None:
@@ -155,12 +157,14 @@ def test_of_other_kinds(spark: SparkSession, tmp_path: Path, kind: str, mode: st
     assert {query: answer(session, query) for query in asked} == asked
 
 
+@pytest.mark.thorough
 @pytest.mark.parametrize("most", ["1", "2"])
 def test_row_by_row(spark: SparkSession, tmp_path: Path, most: str) -> None:
     session = environment(tmp_path, "double", tidemill__epoch__max_rows=most)
     assert answer(session, ALL) == EVERY
 
 
+@pytest.mark.one_case
 @pytest.mark.parametrize("mode", ["streaming", "batch"])
 def test_the_value_that_is_shown(spark: SparkSession, tmp_path: Path, mode: str) -> None:
     """The outer row's own, and a group's own within the sub-query."""

@@ -219,10 +219,12 @@ def unlike(
     return wrong
 
 
+@pytest.mark.one_case
 def test_every_place_that_compares(session: TableEnvironment) -> None:
     assert not unlike(session, ONCE)
 
 
+@pytest.mark.thorough
 @pytest.mark.parametrize("form", FORMS)
 def test_values_that_contain_maps(session: TableEnvironment, form: str) -> None:
     session.execute_sql(f"CREATE VIEW s AS SELECT n, IF(m IS NULL, NULL, {FORMS[form]}) AS f FROM t")

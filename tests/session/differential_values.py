@@ -142,6 +142,7 @@ AS_FLOAT = ("group by", "extremes", "join", "union", "top n")
 """The queries that run over FLOAT as well as DOUBLE."""
 
 
+@pytest.mark.one_case
 def test_every_query_has_one_answer(session: TableEnvironment) -> None:
     wrong = {}
     for name, (query, rows) in QUERIES.items():

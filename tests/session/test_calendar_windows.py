@@ -85,6 +85,7 @@ _WINDOWS: dict[str, tuple[str, set[tuple[str, str, int]]]] = {
 }  # fmt: skip
 
 
+@pytest.mark.one_case
 @pytest.mark.parametrize(("table", "column"), [("t", "ts"), ("zoned", "z")])
 def test_months(made: TableEnvironment, table: str, column: str) -> None:
     query = " UNION ALL ".join(
@@ -96,6 +97,7 @@ def test_months(made: TableEnvironment, table: str, column: str) -> None:
     assert found(made, query) == Counter(expected)
 
 
+@pytest.mark.one_case
 def test_in_group_by_and_below_others(made: TableEnvironment) -> None:
     call = "TUMBLE(z, INTERVAL '1' QUARTER)"
     query = (

@@ -94,6 +94,7 @@ def test_rows_become_changes(session: TableEnvironment) -> None:
     assert sorted(found) == sorted(expected)
 
 
+@pytest.mark.one_case
 def test_what_reads_the_changes_takes_them_back(session: TableEnvironment) -> None:
     session.execute_sql("CREATE TEMPORARY VIEW v AS SELECT * FROM TO_CHANGELOG(input => TABLE s)")
     for source in ("r", "v"):

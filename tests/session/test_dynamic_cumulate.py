@@ -76,6 +76,7 @@ _GROUP = "DYNAMIC_CUMULATE(ts, INTERVAL '30' SECOND, INTERVAL '50' SECOND)"
 _START, _END = (_GROUP.replace("CUMULATE", f"CUMULATE_{role}") for role in ("START", "END"))
 
 
+@pytest.mark.one_case
 def test_a_key_shows_what_it_holds_at_every_step(made: TableEnvironment) -> None:
     table_function = (
         f"SELECT k, window_start, window_end, COUNT(*), SUM(n) FROM TABLE({_TVF})"
@@ -130,6 +131,7 @@ def test_without_a_gap_it_goes_on_to_the_last_step(made: TableEnvironment) -> No
     )  # fmt: skip
 
 
+@pytest.mark.one_case
 def test_rows_with_their_windows(made: TableEnvironment) -> None:
     """What stands above sees each row in every step that shows it, also through other windows' operators."""
     rows = found(made, f"SELECT n, window_start, window_end FROM TABLE({_TVF}) WHERE k = 'a' AND n < 8")

@@ -13,6 +13,7 @@ _ENDS_WITHIN = 120.0
 _TABLES = [("", "csv"), ("PARTITIONED BY (d)", "json"), ("", "parquet")]
 
 
+@pytest.mark.one_case
 @pytest.mark.parametrize("mode", ["streaming", "batch"])
 @pytest.mark.parametrize(
     ("partitions", "form"), [("", "csv"), ("PARTITIONED BY (d)", "json"), ("", "parquet")]

@@ -56,6 +56,7 @@ def test_rows_as_they_stand_need_no_spark(mode: str, monkeypatch: pytest.MonkeyP
         ask(new_session(execution__runtime_mode=mode, table__local_time_zone="Nowhere"), "SELECT 1")
 
 
+@pytest.mark.one_case
 @pytest.mark.parametrize("others", ["", ", TIME '23:59:59'"])
 def test_many_rows_are_what_a_few_are(others: str, monkeypatch: pytest.MonkeyPatch) -> None:
     """Many literal rows go to Spark as data, a few as text; ``others``: a type that is always text."""

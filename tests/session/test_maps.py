@@ -40,6 +40,7 @@ DIFFERENT = {
 }
 
 
+@pytest.mark.one_case
 @MODES
 def test_functions_that_make_maps(spark: SparkSession, mode: str) -> None:
     session = new_session(execution__runtime_mode=mode)
@@ -50,6 +51,7 @@ def test_functions_that_make_maps(spark: SparkSession, mode: str) -> None:
         assert dict(zip(tests, found, strict=True)) == dict.fromkeys(tests, expected)
 
 
+@pytest.mark.one_case
 @MODES
 def test_multisets(spark: SparkSession, mode: str) -> None:
     """COLLECT of the same values in another order; both zeros are counted on their own."""
@@ -102,6 +104,7 @@ class Seen(AggregateFunction):
         return held
 
 
+@pytest.mark.thorough
 @MODES
 def test_functions_of_the_users_own(spark: SparkSession, mode: str) -> None:
     session = new_session(execution__runtime_mode=mode)
@@ -134,6 +137,7 @@ def test_values_of_the_program(spark: SparkSession, mode: str) -> None:
         assert folded(session, f"SELECT COUNT(*) FROM {view} GROUP BY m") == bag([(2,), (1,), (1,)])
 
 
+@pytest.mark.thorough
 def test_a_map_is_taken_back_in_another_order(spark: SparkSession, tmp_path: Path) -> None:
     """Each change comes in an epoch of its own; the key's entries and the row's come in any order."""
 

@@ -37,6 +37,7 @@ CASES: dict[str, list[tuple[object, ...]]] = {
 }
 
 
+@pytest.mark.one_case
 @pytest.mark.parametrize("mode", ["streaming", "batch"])
 def test_rows_are_compared_as_values(spark: SparkSession, mode: str) -> None:
     session = new_session(execution__runtime_mode=mode)

@@ -36,6 +36,7 @@ def session_on(path: Path, **options: str) -> TableEnvironment:
     return session
 
 
+@pytest.mark.thorough
 @pytest.mark.parametrize("options", [{}, {"tidemill__epoch__max_rows": "1"}], ids=["one go", "row by row"])
 @pytest.mark.parametrize(
     "query",
@@ -65,6 +66,7 @@ def test_sessions_are_walls_in_the_zone(
     }
 
 
+@pytest.mark.one_case
 @pytest.mark.parametrize("options", [{}, {"tidemill__epoch__max_rows": "1"}], ids=["one go", "row by row"])
 def test_sessions_that_something_else_looks_at(
     spark: SparkSession, tmp_path: Path, options: dict[str, str]

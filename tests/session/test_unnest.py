@@ -48,6 +48,7 @@ CASES: dict[str, list[tuple[object, ...]]] = {
 }
 
 
+@pytest.mark.one_case
 @pytest.mark.parametrize("mode", ["streaming", "batch"])
 def test_elements_are_chosen_before_there_are_none(spark: SparkSession, mode: str) -> None:
     session = new_session(execution__runtime_mode=mode)

@@ -12,6 +12,7 @@ import pyarrow as pa
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from tests.tiers import examples
 from tidemill.changelog.columns import Hashes, single, to_arrow
 from tidemill.changelog.columns import Vec as V
 from tidemill.state.layout import Layout
@@ -43,7 +44,7 @@ def by_hash(keys: list[str | None]) -> tuple[Hashes, list[pa.Array], list[int]]:
 puts = st.dictionaries(st.sampled_from(KEYS), st.one_of(st.none(), st.integers(0, 99)), max_size=5)
 
 
-@settings(max_examples=30, deadline=None)
+@settings(max_examples=examples(30), deadline=None)
 @given(epochs=st.lists(puts, min_size=1, max_size=12))
 def test_newest_record_wins(epochs: list[dict[str | None, int | None]]) -> None:
     """A put of None is a deletion."""
@@ -92,7 +93,7 @@ def _assert_spine(root: str, manifest: str | None) -> None:
 pairs = st.lists(st.tuples(st.sampled_from(KEYS), st.integers(0, 3), st.integers(-2, 2)), max_size=6)
 
 
-@settings(max_examples=30, deadline=None)
+@settings(max_examples=examples(30), deadline=None)
 @given(epochs=st.lists(pairs, min_size=1, max_size=12))
 def test_weights_add_up(epochs: list[list[tuple[str | None, int, int]]]) -> None:
     twin: Counter[tuple[str | None, int]] = Counter()

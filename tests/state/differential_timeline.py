@@ -12,6 +12,7 @@ import pyarrow as pa
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from tests.tiers import examples
 from tidemill.changelog.columns import Hashes, Ints, single
 from tidemill.state.cleanup import StateCollector
 from tidemill.state.layout import Layout
@@ -61,7 +62,7 @@ puts = st.dictionaries(entry, st.one_of(st.none(), st.integers(0, 99)), max_size
 epoch_ = st.tuples(st.lists(puts, max_size=3), st.one_of(st.none(), st.sampled_from(TIMES)))
 
 
-@settings(max_examples=60, deadline=None)
+@settings(max_examples=examples(60), deadline=None)
 @given(epochs=st.lists(epoch_, min_size=1, max_size=10))
 def test_what_is_due_is_taken_once(epochs: list[tuple[list[dict[Entry, int | None]], int | None]]) -> None:
     """A put of None is a deletion."""
@@ -136,7 +137,7 @@ weighted = st.lists(
 )
 
 
-@settings(max_examples=40, deadline=None)
+@settings(max_examples=examples(40), deadline=None)
 @given(epochs=st.lists(st.tuples(weighted, st.sampled_from(TIMES)), min_size=1, max_size=10))
 def test_weights_add_up_until_they_are_due(
     epochs: list[tuple[list[tuple[int, str | None, int, int]], int]],
@@ -171,7 +172,7 @@ def test_weights_add_up_until_they_are_due(
 event = st.tuples(st.sampled_from(TIMES), st.sampled_from(KEYS), st.integers(0, 3))
 
 
-@settings(max_examples=60, deadline=None)
+@settings(max_examples=examples(60), deadline=None)
 @given(
     epochs=st.lists(st.tuples(st.lists(event, max_size=8), st.sampled_from(TIMES)), max_size=10),
     queries=st.lists(entry, max_size=90),

@@ -15,6 +15,7 @@ from hypothesis import strategies as st
 
 from tests.operators.epochs import Epochs, fold
 from tests.operators.naive_aggregate import freeze
+from tests.tiers import examples
 from tests.user_functions import samples
 from tidemill.errors import ExecutionError, ValidationError
 from tidemill.operators.aggregates.api import AggregateSpec
@@ -110,7 +111,7 @@ actions = st.lists(st.lists(st.one_of(rows_strategy, st.integers(0, 9)), max_siz
 
 @pytest.mark.parametrize("per_record", [False, True], ids=["net", "per-record"])
 @pytest.mark.parametrize("keyed", [True, False], ids=["keys", "global"])
-@settings(max_examples=8, deadline=None)
+@settings(max_examples=examples(8), deadline=None)
 @given(cuts=actions)
 def test_state_goes_on_from_epoch_to_epoch(keyed: bool, per_record: bool, cuts: list[list[Any]]) -> None:
     spec = GroupAggregateSpec(

@@ -10,6 +10,7 @@ import pyarrow as pa
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from tests.tiers import examples
 from tidemill.connectors.api import LookedUp
 from tidemill.connectors.lookup.asking import Asking
 from tidemill.runtime.spark.lookup_stage import LookupStage
@@ -45,7 +46,7 @@ _A = st.sampled_from([None, 1, 2, 3])
 _B = st.sampled_from([None, "x", "y"])
 
 
-@settings(max_examples=150, deadline=None)
+@settings(max_examples=examples(150), deadline=None)
 @given(
     rows=st.lists(st.tuples(_A, _B), max_size=8),
     table=st.lists(st.tuples(_A, _B, st.integers(0, 9)), max_size=8),
