@@ -14,8 +14,7 @@ A test's fixtures decide whether it is fast. Two kinds of tests are thorough, an
   All cases of a test with ``@pytest.mark.every_case`` stay in the default tier, and of a test with
   ``@pytest.mark.one_case`` the first one alone.
 
-Tests with random examples make all of them in ``all`` only, a fifth otherwise (``examples``). They are other
-ones in each run.
+Tests with random examples make all of them in ``all`` only, and a fifth otherwise (``examples``).
 
 Continuous integration adds a share of the thorough tests to the default ones (``--share=2/3``); the share
 changes with the commit.
