@@ -22,6 +22,7 @@ from tidemill.changelog.columns import (
     vector,
 )
 from tidemill.changelog.values import canonical, identity_bits
+from tidemill.native.hashing import hash_texts
 
 _NULL = np.uint64(0x9E3779B97F4A7C15)
 _STEP = np.uint64(0xD6E8FEB86659FD93)
@@ -77,12 +78,23 @@ def _hash_fixed(values: Values) -> Hashes:
 
 
 def _hash_bytes(array: pa.Array) -> Hashes:
-    """Text and bytes, eight at a time: as many passes as the longest has words, each over fewer rows."""
+    """Of text and bytes."""
     wide = pa.types.is_large_string(array.type) or pa.types.is_large_binary(array.type)
-    _, offset_buffer, data = array.buffers()
+    offset_buffer = array.buffers()[1]
     n = len(array)
     if n == 0 or offset_buffer is None:
         return np.full(n, _NULL, np.uint64)
+    valid = validity(array)
+    hashes = None if wide else hash_texts(array)
+    if hashes is None:
+        hashes = _hash_words(array, wide)
+    return hashes if valid is None else np.where(valid, hashes, _NULL)
+
+
+def _hash_words(array: pa.Array, wide: bool) -> Hashes:
+    """Eight bytes at a time: as many passes as the longest has words, each over fewer rows."""
+    _, offset_buffer, data = array.buffers()
+    n = len(array)
     stored = np.frombuffer(offset_buffer, np.int64 if wide else np.int32)
     offsets: Ints = stored[array.offset : array.offset + n + 1].astype(np.int64, copy=False)
     at: Ints = offsets[:-1].copy()
@@ -95,8 +107,7 @@ def _hash_bytes(array: pa.Array) -> Hashes:
         at[rows] += 8
         left[rows] -= 8
         rows = rows[left[rows] > 0]
-    valid = validity(array)
-    return hashes if valid is None else np.where(valid, hashes, _NULL)
+    return hashes
 
 
 @dataclass(frozen=True, slots=True)

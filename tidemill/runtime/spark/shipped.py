@@ -22,7 +22,7 @@ _BEGINNING = (1980, 1, 1, 0, 0, 0)
 @cache
 def package_archive() -> str:
     """The path of the archive on this machine."""
-    sources = sorted(_PACKAGE.rglob("*.py"))
+    sources = sorted([*_PACKAGE.rglob("*.py"), *_PACKAGE.rglob("*.so")])
     contents = {str(path.relative_to(_PACKAGE.parent)): path.read_bytes() for path in sources}
     path = os.path.join(own_directory("packages"), f"{_PACKAGE.name}-{_digest(contents)}.zip")
     if not os.path.exists(path):

@@ -1,9 +1,10 @@
 """Decodes blocks of CSV records into Arrow, as fast as Arrow's reader goes and as exactly as Flink's.
 
-The fast way gives columns to Arrow's CSV reader: whole numbers, floats and decimals typed, all else
-as text that ``text_types`` converts. It is taken only while both parsers agree on every byte: no
-escape character, no comments, quotes that open and close at field borders, no hexadecimal digits
-that Arrow would take. Anything else, and any failure, sends the block to ``records``, which decides.
+The fast way gives plain blocks to the compiled core and other blocks to Arrow's CSV reader: whole numbers,
+floats and decimals typed, all else as text that ``text_types`` converts. Arrow's reader is used only while it
+and Flink's agree on every byte: no escape character, no comments, quotes that open and close at field
+borders, no hexadecimal digits that Arrow would take. Anything else, and any failure, sends the block to
+``records``, which decides.
 """
 
 from __future__ import annotations
@@ -25,6 +26,7 @@ from tidemill.connectors.formats.quotes import Bytes, quotes_are_plain
 from tidemill.connectors.formats.text_lines import is_utf8
 from tidemill.connectors.formats.text_scalars import CSV_RULES, TextRules
 from tidemill.connectors.formats.text_types import convert_text
+from tidemill.native.csv import plain_csv
 from tidemill.types import logical as t
 from tidemill.types.logical import Field
 from tidemill.types.physical import arrow_schema, arrow_type
@@ -81,12 +83,10 @@ class CsvDecoder:
         )
 
     def _fast(self, data: pa.Buffer) -> pa.Table:
-        raw = self._read(data, self._check(data))
-        if len(self.columns) > 1 and _has_empty_row(raw) and _has_empty_line(data):
-            raise _Careful  # for Arrow an empty line has all fields, for Flink one
+        self._check_dialect(data)
+        raw = self._plain(data) or self._by_arrow(data)
         arrays = []
-        for field, column in zip(self.wanted, raw.columns, strict=True):
-            values = pa.nulls(0, column.type) if column.num_chunks == 0 else column.combine_chunks()
+        for field, values in zip(self.wanted, raw, strict=True):
             if isinstance(field.type, _NUMBERS) and values.type == pa.string():
                 values = _numbers(values, arrow_type(field.type))
             if values.type == arrow_type(field.type):
@@ -100,8 +100,33 @@ class CsvDecoder:
             arrays.append(converted.values)
         return pa.Table.from_arrays(arrays, schema=arrow_schema(self.wanted))
 
-    def _check(self, data: pa.Buffer) -> _Seen:
-        """What occurs; refuses what the two parsers would read differently."""
+    def _plain(self, data: pa.Buffer) -> list[pa.Array] | None:
+        """The wanted columns by the compiled core, numbers typed, all else as text; None if it does not read
+        ``data``."""
+        if any(isinstance(f.type, t.DecimalType) for f in self.wanted):
+            return None  # Arrow reads these from text at once
+        asked = {
+            f.name: arrow_type(f.type) if isinstance(f.type, _NUMBERS) else pa.string() for f in self.wanted
+        }
+        found = plain_csv(
+            data,
+            [asked.get(f.name) for f in self.columns],
+            delimiter=self.dialect.delimiter,
+            quote=self.dialect.quote,
+            null=self.dialect.null,
+        )
+        if found is None:
+            return None
+        named = dict(zip((f.name for f in self.columns if f.name in asked), found, strict=True))
+        return [named[f.name] for f in self.wanted]
+
+    def _by_arrow(self, data: pa.Buffer) -> list[pa.Array]:
+        raw = self._read(data, self._check(data))
+        if len(self.columns) > 1 and _has_empty_row(raw) and _has_empty_line(data):
+            raise _Careful  # for Arrow an empty line has all fields, for Flink one
+        return [pa.nulls(0, c.type) if c.num_chunks == 0 else c.combine_chunks() for c in raw.columns]
+
+    def _check_dialect(self, data: pa.Buffer) -> None:
         dialect = self.dialect
         if dialect.escape or dialect.comments or not self.wanted or data.size >= 1 << 31:
             raise _Careful
@@ -109,6 +134,10 @@ class CsvDecoder:
             raise _Careful  # Arrow takes single bytes
         if dialect.null is not None and any(isinstance(f.type, _NESTED) for f in self.wanted):
             raise _Careful  # there the null literal means an element, not the whole text
+
+    def _check(self, data: pa.Buffer) -> _Seen:
+        """What occurs; refuses what the two parsers would read differently."""
+        dialect = self.dialect
         seen = _seen(data, dialect.quote.encode())
         if bytes(data[: len(_BOM)]) == _BOM or not (seen.ascii or is_utf8(data)):
             raise _Careful  # Arrow would drop the mark, and look at the columns only that are asked for
