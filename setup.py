@@ -10,41 +10,39 @@ import subprocess
 import sys
 from pathlib import Path
 
-from setuptools import setup
+from setuptools import Distribution, setup
 from setuptools.command.bdist_wheel import bdist_wheel
 from setuptools.command.build_py import build_py
 
 ROOT = Path(__file__).parent
 CORE = ROOT / "tidemill" / "native" / "libtidemill_core.so"
-
-
-def build_core() -> None:
-    """Puts the library beside the modules that load it."""
-    CORE.unlink(missing_ok=True)
-    if sys.platform != "linux" or shutil.which("cargo") is None:
-        return
-    target = ROOT / "build" / "native"
-    command = ["cargo", "build", "--release", "--offline", "--target-dir", str(target)]
-    if subprocess.run(command, cwd=ROOT / "native", check=False).returncode == 0:
-        shutil.copyfile(target / "release" / CORE.name, CORE)
+CAN_BUILD = sys.platform == "linux" and shutil.which("cargo") is not None
 
 
 class BuildPackage(build_py):
+    """Puts the library beside the modules that load it."""
+
     def run(self) -> None:
-        build_core()
+        CORE.unlink(missing_ok=True)
+        target = ROOT / "build" / "native"
+        command = ["cargo", "build", "--release", "--offline", "--target-dir", str(target)]
+        if CAN_BUILD and subprocess.run(command, cwd=ROOT / "native", check=False).returncode == 0:
+            shutil.copyfile(target / "release" / CORE.name, CORE)
         super().run()
 
 
 class BuildWheel(bdist_wheel):
-    """A wheel with the core fits every Python 3, on this kind of machine."""
-
-    def finalize_options(self) -> None:
-        super().finalize_options()
-        self.root_is_pure = not CORE.exists() and shutil.which("cargo") is None
+    """A wheel with the core fits every Python 3. The core needs no symbol that has a version, so it loads
+    where any manylinux wheel does."""
 
     def get_tag(self) -> tuple[str, str, str]:
-        platform = super().get_tag()[2]
-        return "py3", "none", platform
+        return "py3", "none", super().get_tag()[2].replace("linux_", "manylinux2014_")
 
 
-setup(cmdclass={"build_py": BuildPackage, "bdist_wheel": BuildWheel})
+class Package(Distribution):
+    def has_ext_modules(self) -> bool:
+        """What makes a wheel one for this kind of machine."""
+        return CAN_BUILD
+
+
+setup(distclass=Package, cmdclass={"build_py": BuildPackage, "bdist_wheel": BuildWheel})

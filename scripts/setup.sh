@@ -1,11 +1,12 @@
 #!/bin/sh
 # Sets up everything the Makefile needs: Java 17 or newer, and .venv with the locked dependencies.
-# Runs again only when pyproject.toml, constraints.txt or this script changed (the stamp file says so).
+# With a cargo the compiled core is built, too. Runs again only when one of the files changed that say what is
+# installed (the stamp file says so).
 set -eu
 
 cd "$(dirname "$0")/.."
 stamp=.venv/.tidemill-setup
-wanted=$(cat pyproject.toml constraints.txt scripts/setup.sh | cksum)
+wanted=$(cat pyproject.toml constraints.txt scripts/setup.sh setup.py native/src/*.rs | cksum)
 
 say() { printf '%s\n' "$*" >&2; }
 fail() { say "error: $*"; exit 1; }
