@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import Any
 
 import pyarrow as pa
@@ -46,14 +47,24 @@ PLAIN = st.one_of(st.integers(-128, 127).map(str), st.just("N"))
 rows = st.lists(st.lists(st.one_of(PLAIN, PLAIN, PLAIN, HOSTILE), min_size=1, max_size=4), max_size=12)
 
 
+PLAINLY = Dialect(
+    delimiter=";",
+    quote='"',
+    escape="",
+    null=None,
+    comments=False,
+    lenient=False,
+    element_delimiter=",",
+    scientific=False,
+)
+
+
 def decoder(kinds: list[LogicalType], wanted: list[bool], **dialect: Any) -> CsvDecoder:
     columns = tuple(Field(name=f"c{i}", type=kind) for i, kind in enumerate(kinds))
-    plain = {"delimiter": ";", "quote": '"', "escape": "", "null": None, "comments": False, "lenient": False}
-    rest = {"element_delimiter": ",", "scientific": False}
     return CsvDecoder(
         columns=columns,
         wanted=tuple(c for c, asked in zip(columns, wanted, strict=True) if asked),
-        dialect=Dialect(**(plain | rest | dialect)),
+        dialect=replace(PLAINLY, **dialect),
     )
 
 

@@ -33,9 +33,8 @@ class _Target:
         self.valid = np.ones(rows if nullable else 0, np.uint8)
 
     def described(self) -> tuple[int, int, int, int]:
-        arrays = (self.values, self.offsets, self.valid)
         kind = _TEXT if self.is_text else _NUMBERS[self.kind]
-        return (kind, *(array.ctypes.data for array in arrays))
+        return (kind, self.values.ctypes.data, self.offsets.ctypes.data, self.valid.ctypes.data)
 
     def array(self, rows: int) -> pa.Array:
         valid = None
