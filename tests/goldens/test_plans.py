@@ -22,8 +22,9 @@ from tidemill.physical.aggregates.salted_distinct import spread_part
 from tidemill.physical.digests import table_digest
 from tidemill.physical.explain.differences import Pair, Runs, differences, pairs
 from tidemill.physical.explain.text import physical_plan
+from tidemill.physical.explain.view import nodes as v
+from tidemill.physical.explain.view.flink_view import flink_view
 from tidemill.physical.joins.by_pairs import decides_by_pairs
-from tidemill.physical.plan import PhysicalPlan
 from tidemill.physical.traits.event_time import reads_watermark, waits_for_arrival
 from tidemill.physical.tree import walk
 from tidemill.runtime import graph as g
@@ -95,7 +96,6 @@ STATELESS = (
     p.Union,
     p.DropUpdateBefore,
     p.WindowTableFunction,
-    p.LocalWindowAggregate,
     p.Correlate,
     p.LookupJoin,
     p.ToChangelog,
@@ -109,20 +109,21 @@ LAST = "of each key the last row of an epoch"
 
 @dataclass(frozen=True)
 class Job:
-    """One statement: its plans, the exec nodes that its outputs get, what was compiled with them."""
+    """One statement: its plans with Flink's view of each, the exec nodes that its outputs get, what was
+    compiled with them."""
 
-    plans: list[PhysicalPlan]
+    plans: list[tuple[p.PhysicalNode, p.PhysicalNode]]
     outputs: dict[str, g.ExecNode]
     context: CompileContext
 
     @cached_property
     def pairs(self) -> list[Pair]:
-        return [pair for plan in self.plans for pair in pairs(plan.shown, plan.runs)]
+        return [pair for view, runs in self.plans for pair in pairs(view, runs)]
 
     @cached_property
     def noted(self) -> Runs:
         fewer = combined(self.outputs, self.context)
-        return {k: v for plan in self.plans for k, v in differences(plan.shown, plan.runs, fewer).items()}
+        return {k: x for plan in self.plans for k, x in differences(*plan, fewer).items()}
 
     def digest(self, node: p.PhysicalNode) -> str:
         return self.context.digests.of(node)
@@ -163,7 +164,8 @@ def job(session: SessionContext, parts: list[s.Query | s.Insert]) -> Job:
     plans = planning.physical_job(session.configuration, optimized)
     roots = [plan.runs for plan in plans]
     made = unread_job(roots, session.configuration, frames=session.frames, zone=session.time_zone)
-    return Job(plans, *made)
+    views = [flink_view(plan.planned, session.configuration) for plan in plans]
+    return Job(list(zip(views, roots, strict=True)), *made)
 
 
 @pytest.mark.parametrize("script", SCRIPTS.values(), ids=SCRIPTS)
@@ -202,10 +204,8 @@ def parts_of(node: p.PhysicalNode) -> list[p.PhysicalNode]:
     spread = spread_part(node)
     if spread is not None:
         return [spread]
-    if not isinstance(node, p.GroupAggregate | p.GlobalGroupAggregate):
-        return []
-    core = node.core
-    return [] if core is None or core.reuse is None else [shared_part(node)]
+    shares = isinstance(node, p.GroupAggregate) and node.reuse is not None
+    return [shared_part(node)] if shares else []
 
 
 def joins_of(pair: Pair) -> list[p.PhysicalNode]:
@@ -219,8 +219,7 @@ def check_inputs(job: Job) -> None:
     """Each operator and each output reads of what the nodes below it are."""
     planned: dict[str, set[str]] = defaultdict(set)
     running: dict[str, set[str]] = defaultdict(set)
-    for plan, output in zip(job.plans, job.outputs.values(), strict=True):
-        top = plan.runs
+    for (_, top), output in zip(job.plans, job.outputs.values(), strict=True):
         assert read_of(output, job) == made_by(top, job)
         for node in walk(top):
             if job.is_operator(node):
@@ -235,9 +234,7 @@ def check_inputs(job: Job) -> None:
 
 
 def below(node: p.PhysicalNode, job: Job) -> set[str]:
-    core = node.core if isinstance(node, p.GroupAggregate | p.GlobalGroupAggregate) else None
-    inputs = node.inputs if core is None else (core.input,)
-    return {name for child in inputs for name in made_by(child, job)}
+    return {name for child in node.inputs for name in made_by(child, job)}
 
 
 def made_by(node: p.PhysicalNode, job: Job) -> set[str]:
@@ -263,20 +260,11 @@ def check_local_phases(job: Job) -> None:
     """The local aggregate that is shown over an aggregation's input runs, or is named as none."""
     made = [node for output in job.outputs.values() for node in output.walk() if isinstance(node, g.Keyed)]
     local = {job.context.sub_plans[node.operator]: node.local for node in made}
-    cores = {
-        id(pair.shown.core.input): local[job.digest(pair.runs)]
-        for pair in job.pairs
-        if isinstance(pair.shown, p.GroupAggregate | p.GlobalGroupAggregate) and pair.shown.core is not None
-        if not isinstance(pair.runs, p.AggregatePart)
-    }
-    for node in (pair.shown for pair in job.pairs):
-        if isinstance(node, p.LocalGroupAggregate) and id(node.input) in cores:
-            assert (job.note(node) == WRITER) == cores[id(node.input)]
     for pair in job.pairs:
-        if isinstance(pair.shown, p.WindowAggregate) and isinstance(pair.runs, p.WindowAggregate):
+        if isinstance(pair.runs, p.GroupAggregate | p.WindowAggregate):
             counting = spread_part(pair.runs) or pair.runs
-            for phase in pair.shown.phases[-1:]:
-                assert not isinstance(phase, p.LocalWindowAggregate) or (
+            for phase in list(v.phases(pair.shown))[-1:]:
+                assert not isinstance(phase, v.LocalGroupAggregate | v.LocalWindowAggregate) or (
                     (job.note(phase) == WRITER) == local[job.digest(counting)]
                 )
 

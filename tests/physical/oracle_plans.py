@@ -18,6 +18,7 @@ from tidemill.errors import TidemillError
 from tidemill.physical.batch.explain import batch_text
 from tidemill.physical.batch.planner import plan_batch
 from tidemill.physical.explain.text import physical_plan
+from tidemill.physical.explain.view.flink_view import flink_view
 from tidemill.physical.planner import plan_job
 from tidemill.physical.traits.mini_batch import mini_batch_config
 from tidemill.session import planning
@@ -106,8 +107,8 @@ def planned(sql: str, options: Mapping[str, str], *, batch: bool) -> str:
         source_kinds=source_kinds,
         sink_kinds=sink_kinds,
         mini_batch=mini_batch_config(context.configuration, explicit=True),
-    )[0].shown
-    return physical_plan(root, changelog_mode=True)
+    )[0].planned
+    return physical_plan(flink_view(root, context.configuration), changelog_mode=True)
 
 
 def skeleton(text: str) -> list[str]:

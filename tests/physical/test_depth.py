@@ -65,6 +65,6 @@ def test_streaming_plan(body: str) -> None:
         source_kinds=lambda *_: INSERT_ONLY,
         sink_kinds=lambda *_: INSERT_ONLY,
     )[0]
-    for root in (plan.shown, plan.runs):
+    for root in (plan.planned, plan.runs):
         assert distinct(root) < 2000
         assert Digests().of(root)

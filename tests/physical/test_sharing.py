@@ -117,7 +117,7 @@ def test_how_many_run(case: str) -> None:
     plans = planned(queries)
     found = operators(plans)
     assert len(found) == expected
-    assert [plan.runs.fields for plan in plans] == [plan.shown.fields for plan in plans]
+    assert [plan.runs.fields for plan in plans] == [plan.planned.fields for plan in plans]
     # The order of the readers is no part of what runs.
     assert operators(planned(queries[::-1])) == found
 
@@ -128,5 +128,5 @@ def test_the_plan_says_what_is_computed_for_others() -> None:
         (first, "one with MAX(j) AS m of other readers"),
         (second, "one for other readers, too"),
     ):
-        (shown,) = (node for node in walk(plan.shown) if isinstance(node, p.GroupAggregate))
-        assert differences(plan.shown, plan.runs)[id(shown)].startswith(note)
+        (shown,) = (node for node in walk(plan.planned) if isinstance(node, p.GroupAggregate))
+        assert differences(plan.planned, plan.runs)[id(shown)].startswith(note)

@@ -9,7 +9,8 @@ from tidemill.physical import nodes as p
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class PhysicalPlan:
-    """One plan in two views: ``shown`` is Flink's, ``runs`` what is compiled of it (see ``running``)."""
+    """``planned``: the operators of the query, as Flink chooses them; ``runs``: what is compiled of them (see
+    ``running``)."""
 
-    shown: p.PhysicalNode
+    planned: p.PhysicalNode
     runs: p.PhysicalNode

@@ -2,9 +2,9 @@
 
 The steps: (1) ``convert`` builds the tree bottom-up, with modification kinds and keys in the traits, as
 Flink does; ``running`` tells of its nodes how they run; of both (2) ``changelog_mode.assign`` settles where
--U flows; (3) operators of a job that differ in their columns alone become one; (4) mini-batch assigners are
-placed and (5) aggregations cut into phases. Invariant: the root's fields are the logical root's. Cost: a few
-passes.
+-U flows; (3) operators of a job that differ in their columns alone become one and (4) mini-batch assigners
+are placed. Flink's phases of aggregations are EXPLAIN's (``explain.view``). Invariant: the root's fields are
+the logical root's. Cost: a few passes.
 """
 
 from __future__ import annotations
@@ -21,8 +21,6 @@ from tidemill.errors import NotSupportedError
 from tidemill.physical import nodes as p
 from tidemill.physical.aggregates.planning import plan_aggregate
 from tidemill.physical.aggregates.salted_distinct import spread_windows
-from tidemill.physical.aggregates.two_phase import split_phases
-from tidemill.physical.aggregates.window_phases import split_windows
 from tidemill.physical.conditions import columns, conjunction, conjuncts, substituted
 from tidemill.physical.context import PlannerContext, SinkKinds, SourceKinds
 from tidemill.physical.emit import corrects
@@ -78,28 +76,27 @@ def _planned(roots: Sequence[n.LogicalNode], context: PlannerContext) -> list[Ph
     settled = [_settled(convert(root, context), context) for root in roots]
     shared = share_operators([plan.runs for plan in settled])
 
-    def finished(node: p.PhysicalNode) -> p.PhysicalNode:
-        placed = split_windows(add_assigners(node, context.mini_batch), context.config)
-        return placed if context.mini_batch is None else split_phases(placed, context.config)
+    def bundled(node: p.PhysicalNode) -> p.PhysicalNode:
+        return add_assigners(node, context.mini_batch)
 
     return [
-        PhysicalPlan(shown=finished(plan.shown), runs=finished(spread_windows(runs, context.config)))
+        PhysicalPlan(planned=bundled(plan.planned), runs=bundled(spread_windows(runs, context.config)))
         for plan, runs in zip(settled, shared, strict=True)
     ]
 
 
 def _settled(converted: p.PhysicalNode, context: PlannerContext) -> PhysicalPlan:
-    """Both views with their changelog modes."""
+    """Both with their changelog modes."""
     if not isinstance(converted, p.Sink):
         # A SELECT's rows come with -U where Flink's EXPLAIN, which knows no reader, does without.
-        shown = assign(converted, (Updates.AFTER, Updates.BOTH))
-        return PhysicalPlan(shown=shown, runs=assign(running(converted), (Updates.BOTH,)))
+        planned = assign(converted, (Updates.AFTER, Updates.BOTH))
+        return PhysicalPlan(planned=planned, runs=assign(running(converted), (Updates.BOTH,)))
     sink = check_sink(converted, context.config)
     executed = running(converted)
     assert isinstance(executed, p.Sink)
     run = keeping_rows(check_sink(executed, context.config), context.config)
     return PhysicalPlan(
-        shown=assign(sink, sink_updates(sink)),
+        planned=assign(sink, sink_updates(sink)),
         runs=assign(run, (Updates.BOTH,) if run.materialize else sink_updates(run)),
     )
 

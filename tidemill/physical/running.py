@@ -19,7 +19,7 @@ from tidemill.physical import nodes as p
 from tidemill.physical.aggregates.distinct_reuse import shared
 from tidemill.physical.aggregates.window_reuse import shared_window
 from tidemill.physical.conditions import conjunction, conjuncts
-from tidemill.physical.finish import exchange, finish, references
+from tidemill.physical.finish import exchange, finish
 from tidemill.physical.joins.by_pairs import by_pairs
 from tidemill.physical.joins.temporal import as_it_runs
 from tidemill.physical.traits.changelog_mode import insert_only
@@ -28,7 +28,6 @@ from tidemill.physical.tree import map_up, with_inputs
 from tidemill.physical.versions import each_change
 from tidemill.plan.nodes import JoinKind
 from tidemill.plan.predicates import equal_columns
-from tidemill.types.logical import Field
 
 
 def running(root: p.PhysicalNode) -> p.PhysicalNode:
@@ -78,38 +77,8 @@ def _(node: p.GroupAggregate) -> p.PhysicalNode:
 
 @_running.register
 def _(node: p.WindowAggregate) -> p.PhysicalNode:
-    """As one; how DISTINCT is spread is settled with the changelog modes (``aggregates.salted_distinct``)."""
-    if node.core is None or _averages(node):
-        return shared_window(node)
-    return shared_window(finish(_whole(node, node.core, node.fields)))
-
-
-@_running.register
-def _(node: p.Calc) -> p.PhysicalNode:
-    """The one that makes averages of what is shown as two has nothing to do."""
-    below = node.input
-    if not isinstance(below, p.WindowAggregate) or below.core is None or not _averages(below):
-        return node
-    whole = finish(_whole(replace(below, reuse=None), below.core, node.fields))
-    return replace(node, input=whole, projections=references(whole.fields))
-
-
-def _averages(node: p.WindowAggregate) -> bool:
-    return node.core is not None and len(node.core.calls) < len(node.calls)
-
-
-def _whole(node: p.WindowAggregate, core: p.WindowCore, fields: tuple[Field, ...]) -> p.WindowAggregate:
-    return replace(
-        node,
-        fields=fields,
-        input=exchange(core.input, core.keys),
-        keys=core.keys,
-        calls=core.calls,
-        time=core.time,
-        attached=core.attached,
-        phase="",
-        core=None,
-    )
+    """How DISTINCT is spread is settled with the changelog modes (``aggregates.salted_distinct``)."""
+    return shared_window(node)
 
 
 @_running.register

@@ -86,7 +86,6 @@ def _counted(
 ) -> p.PhysicalNode:
     union = finish(p.Union(fields=sides[0].fields, traits=PENDING, branches=sides))
     keys = tuple(range(len(fields)))
-    core = p.AggregateCore(input=union, keys=keys, calls=calls, state_ttl=state_ttl)
     return finish(
         p.GroupAggregate(
             fields=(*fields, *(Field(c.name, c.type) for c in calls)),
@@ -94,7 +93,7 @@ def _counted(
             input=exchange(union, keys),
             keys=keys,
             calls=calls,
-            core=core,
+            state_ttl=state_ttl,
         )
     )
 

@@ -19,6 +19,7 @@ from tidemill.physical.batch.explain import Runs, batch_graph, exchange_modes, e
 from tidemill.physical.batch.nodes import BatchNode
 from tidemill.physical.explain.advice import advice_of
 from tidemill.physical.explain.text import execution_graph, explain_text
+from tidemill.physical.explain.view.flink_view import flink_view
 from tidemill.physical.plan import PhysicalPlan
 from tidemill.plan import nodes as n
 from tidemill.plan.once import once_per_node
@@ -85,11 +86,13 @@ def _shown(
     fewer: frozenset[str],
     config: Configuration,
 ) -> str:
-    advice = advice_of([plan.shown for plan in physical], config) if _ADVICE in wanted else None
+    views = with_room(lambda: [flink_view(plan.planned, config) for plan in physical])
+    advice = advice_of(views, config) if _ADVICE in wanted else None
     shown = with_room(
         lambda: explain_text(
             plans,
-            physical,
+            views,
+            [plan.runs for plan in physical],
             changelog_mode=_CHANGELOG_MODE in wanted,
             combined=fewer,
             advice=advice,
@@ -98,7 +101,7 @@ def _shown(
     )
     if _JSON not in wanted:
         return shown
-    return shown + _graph(with_room(lambda: execution_graph(physical, _parallelism(config))))
+    return shown + _graph(with_room(lambda: execution_graph(views, _parallelism(config))))
 
 
 def _graph(document: str) -> str:

@@ -12,12 +12,12 @@ from dataclasses import dataclass, replace
 from tidemill.config.optimizer_options import AGG_PHASE_STRATEGY
 from tidemill.config.option import Configuration
 from tidemill.operators.aggregates.registry import declared
-from tidemill.physical.aggregates.accumulators import accumulators
-from tidemill.physical.aggregates.two_phase import mergeable
+from tidemill.physical.aggregates.parts import mergeable
 from tidemill.physical.batch.nodes import Aggregate, BatchNode, Step, Traits
 from tidemill.physical.batch.sizes import width
 from tidemill.physical.batch.steps import WITHIN, ascending, bracketed, derived, exchange, sort, step
 from tidemill.physical.explain.printer import Printer, call_text
+from tidemill.physical.explain.view.accumulators import accumulators
 from tidemill.plan.expressions import AggregateCall
 from tidemill.types import logical as t
 from tidemill.types.logical import Field

@@ -80,7 +80,7 @@ def _(node: p.TableSourceScan) -> Kinds:
 
 @modifications.register(p.GroupAggregate)
 def _(node: p.GroupAggregate) -> Kinds:
-    return INSERT_UPDATE if insert_only(node.input) else CHANGES
+    return INSERT_UPDATE if insert_only(node.input) and not node.split else CHANGES
 
 
 @modifications.register

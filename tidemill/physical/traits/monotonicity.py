@@ -57,7 +57,7 @@ def _(node: p.Calc) -> tuple[Moves, ...]:
 @directions.register
 def _(node: p.GroupAggregate) -> tuple[Moves, ...]:
     keys = (Moves.NOT,) * len(node.keys)
-    if node.input.traits.kinds != INSERT_ONLY:
+    if node.split or node.input.traits.kinds != INSERT_ONLY:
         return (*keys, *(Moves.ANYHOW for _ in node.calls))
     return (*keys, *(_call(c, node.input) for c in node.calls))
 
