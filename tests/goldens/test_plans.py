@@ -23,7 +23,6 @@ from tidemill.physical.digests import table_digest
 from tidemill.physical.explain.differences import Pair, Runs, differences, pairs
 from tidemill.physical.explain.text import physical_plan
 from tidemill.physical.explain.view import nodes as v
-from tidemill.physical.explain.view.flink_view import flink_view
 from tidemill.physical.joins.by_pairs import decides_by_pairs
 from tidemill.physical.traits.event_time import reads_watermark, waits_for_arrival
 from tidemill.physical.tree import walk
@@ -161,10 +160,9 @@ def job(session: SessionContext, parts: list[s.Query | s.Insert]) -> Job:
         for part in parts
     ]
     optimized = [planning.optimized(logical) for logical in bound]
-    plans = planning.physical_job(session.configuration, optimized)
-    roots = [plan.runs for plan in plans]
+    roots = planning.physical_job(session.configuration, optimized)
     made = unread_job(roots, session.configuration, frames=session.frames, zone=session.time_zone)
-    views = [flink_view(plan.planned, session.configuration) for plan in plans]
+    views = planning.flink_views(session.configuration, optimized)
     return Job(list(zip(views, roots, strict=True)), *made)
 
 
@@ -204,8 +202,9 @@ def parts_of(node: p.PhysicalNode) -> list[p.PhysicalNode]:
     spread = spread_part(node)
     if spread is not None:
         return [spread]
-    shares = isinstance(node, p.GroupAggregate) and node.reuse is not None
-    return [shared_part(node)] if shares else []
+    if not isinstance(node, p.GroupAggregate) or node.reuse is None:
+        return []
+    return [shared_part(node)]
 
 
 def joins_of(pair: Pair) -> list[p.PhysicalNode]:

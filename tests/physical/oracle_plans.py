@@ -17,9 +17,9 @@ from tidemill.config.option import Configuration
 from tidemill.errors import TidemillError
 from tidemill.physical.batch.explain import batch_text
 from tidemill.physical.batch.planner import plan_batch
+from tidemill.physical.context import PlannerContext
 from tidemill.physical.explain.text import physical_plan
 from tidemill.physical.explain.view.flink_view import flink_view
-from tidemill.physical.planner import plan_job
 from tidemill.physical.traits.mini_batch import mini_batch_config
 from tidemill.session import planning
 from tidemill.session.context import SessionContext
@@ -101,14 +101,13 @@ def planned(sql: str, options: Mapping[str, str], *, batch: bool) -> str:
     optimized = planning.optimized(logical)
     if batch:
         return batch_text(plan_batch(optimized, context.configuration, planning.table_size), {})
-    root = plan_job(
-        [optimized],
-        context.configuration,
+    planner = PlannerContext(
+        config=context.configuration,
         source_kinds=source_kinds,
         sink_kinds=sink_kinds,
         mini_batch=mini_batch_config(context.configuration, explicit=True),
-    )[0].planned
-    return physical_plan(flink_view(root, context.configuration), changelog_mode=True)
+    )
+    return physical_plan(flink_view(optimized, planner), changelog_mode=True)
 
 
 def skeleton(text: str) -> list[str]:

@@ -1,6 +1,6 @@
 """How the nodes of a plan run: the same tree, each node as its kernel is.
 
-Flink's plan is what is planned; here it is told apart from what runs, node by node, and nowhere else:
+The planner chooses operators as Flink does; here each becomes what runs, and nowhere else:
 kernels add up weights, so they get -U with every +U where Flink's operators overwrite by key; what Flink
 holds back until a watermark is given with the epoch and corrected later, so it is no longer insert-only;
 distinct state that keys share is that of an aggregation of its own;

@@ -74,7 +74,7 @@ def run_query(context: SessionContext, plan: n.LogicalNode) -> TableResult:
             table = run(planning.batch(context, optimized), job_request(context, "select"))
         return _result(context, plan.fields, iter((table,)), None, changelog=False)
     config = bundled(context.configuration, [plan])
-    node = planning.physical(config, optimized).runs
+    node = planning.physical(config, optimized)
     place = _next_directory(context) if context.place_job is None else ""
     if not place and is_constant(optimized):
         return _constant(context, optimized, config)
@@ -153,8 +153,7 @@ def state_under(context: SessionContext, plans: Sequence[n.LogicalNode], place: 
     savepoint, or the checkpoint of a job. StateError if there is none."""
     config = bundled(context.configuration, plans)
     savepoint = Savepoint.open(Storage.configured(place, config))
-    physical = planning.physical_job(config, [planning.optimized(plan) for plan in plans])
-    roots = [plan.runs for plan in physical]
+    roots = planning.physical_job(config, [planning.optimized(plan) for plan in plans])
     names = job_start.state_names(savepoint.identity, savepoint.commit)
     zone = context.time_zone
     _, compiled = job_start.unread_job(roots, config, frames=context.frames, zone=zone, names=names)
@@ -166,8 +165,7 @@ def _starter(
 ) -> job_start.InsertsStart:
     """What starts INSERTs as one streaming job, whose state lies in ``place``."""
     config = bundled(context.configuration, sinks)
-    plans = planning.physical_job(config, [_optimized(s) for s in sinks])
-    planned = [plan.runs for plan in plans]
+    planned = planning.physical_job(config, [_optimized(s) for s in sinks])
     request = replace(job_request(context, name, place), config=config)
     roots = [node for node in planned if isinstance(node, p.Sink)]
     return job_start.InsertsStart(roots, request)

@@ -19,8 +19,7 @@ from tidemill.physical.batch.explain import Runs, batch_graph, exchange_modes, e
 from tidemill.physical.batch.nodes import BatchNode
 from tidemill.physical.explain.advice import advice_of
 from tidemill.physical.explain.text import execution_graph, explain_text
-from tidemill.physical.explain.view.flink_view import flink_view
-from tidemill.physical.plan import PhysicalPlan
+from tidemill.physical.nodes import PhysicalNode
 from tidemill.plan import nodes as n
 from tidemill.plan.once import once_per_node
 from tidemill.runtime import batch_job, batch_scans, job_start
@@ -50,15 +49,12 @@ def text(context: SessionContext, plans: Sequence[n.LogicalNode], details: tuple
         with file_snapshot():
             return _batch_text(context, plans, wanted)
     config = bundled(context.configuration, plans)
-    physical = planning.physical_job(config, [planning.optimized(plan) for plan in plans])
+    optimized = [planning.optimized(plan) for plan in plans]
+    run = planning.physical_job(config, optimized)
     # What cannot run is not shown either.
-    job = job_start.unread_job(
-        [plan.runs for plan in physical],
-        config,
-        frames=context.frames,
-        zone=context.time_zone,
-    )
-    shown = _shown(plans, physical, wanted, combined(*job), config)
+    job = job_start.unread_job(run, config, frames=context.frames, zone=context.time_zone)
+    views = planning.flink_views(config, optimized)
+    shown = _shown(plans, views, run, wanted, combined(*job), config)
     return f"{shown}\n{execution_text(*job)}" if _EXECUTION_PLAN in wanted else shown
 
 
@@ -81,18 +77,18 @@ def _exchanges(context: SessionContext, root: BatchNode) -> Runs:
 
 def _shown(
     plans: Sequence[n.LogicalNode],
-    physical: list[PhysicalPlan],
+    views: list[PhysicalNode],
+    run: list[PhysicalNode],
     wanted: set[str],
     fewer: frozenset[str],
     config: Configuration,
 ) -> str:
-    views = with_room(lambda: [flink_view(plan.planned, config) for plan in physical])
     advice = advice_of(views, config) if _ADVICE in wanted else None
     shown = with_room(
         lambda: explain_text(
             plans,
             views,
-            [plan.runs for plan in physical],
+            run,
             changelog_mode=_CHANGELOG_MODE in wanted,
             combined=fewer,
             advice=advice,

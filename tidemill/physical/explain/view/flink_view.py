@@ -1,25 +1,44 @@
-"""Flink's view of a streaming plan: its aggregations in the phases that Flink gives them."""
+"""Flink's view of a streaming plan.
+
+The planner's operators (``planner.converted``), with the changelog modes that Flink gives them and cut in the
+phases that it has. ``differences`` says beside each node how it runs.
+"""
 
 from __future__ import annotations
 
 from tidemill.config.optimizer_options import AGG_PHASE_STRATEGY, INCREMENTAL_AGG_ENABLED
-from tidemill.config.option import Configuration
 from tidemill.physical import nodes as p
 from tidemill.physical.aggregates.parts import is_averaged
+from tidemill.physical.context import PlannerContext
 from tidemill.physical.explain.view.distinct_split import halves, window_halves
 from tidemill.physical.explain.view.two_phase import two_phases
 from tidemill.physical.explain.view.window_phases import local_phases
-from tidemill.physical.traits.mini_batch import mini_batch_config
+from tidemill.physical.planner import converted
+from tidemill.physical.sinks import sink_updates
+from tidemill.physical.traits.changelog_mode import Updates, assign
+from tidemill.physical.traits.mini_batch import add_assigners
 from tidemill.physical.tree import with_inputs
+from tidemill.plan import nodes as n
 from tidemill.plan.once import once_per_node
 
 
-def flink_view(plan: p.PhysicalNode, config: Configuration) -> p.PhysicalNode:
-    """``plan`` as Flink shows it: ``Exchange, GroupAggregate`` under mini-batch as ``LocalGroupAggregate,
+def flink_view(root: n.LogicalNode, context: PlannerContext) -> p.PhysicalNode:
+    """What Flink shows of ``root``: ``Exchange, GroupAggregate`` under mini-batch as ``LocalGroupAggregate,
     Exchange, GlobalGroupAggregate``."""
-    one_phase = config.read(AGG_PHASE_STRATEGY).upper() == "ONE_PHASE"
-    bundles = mini_batch_config(config, explicit=True) is not None
-    incremental = config.read(INCREMENTAL_AGG_ENABLED)
+    return _in_phases(add_assigners(_with_modes(converted(root, context)), context.mini_batch), context)
+
+
+def _with_modes(operators: p.PhysicalNode) -> p.PhysicalNode:
+    if isinstance(operators, p.Sink):
+        return assign(operators, sink_updates(operators))
+    # Flink's EXPLAIN knows no reader of a SELECT, so it does without -U.
+    return assign(operators, (Updates.AFTER, Updates.BOTH))
+
+
+def _in_phases(plan: p.PhysicalNode, context: PlannerContext) -> p.PhysicalNode:
+    one_phase = context.config.read(AGG_PHASE_STRATEGY).upper() == "ONE_PHASE"
+    incremental = context.config.read(INCREMENTAL_AGG_ENABLED)
+    bundles = context.mini_batch is not None
 
     @once_per_node
     def view(planned: p.PhysicalNode) -> p.PhysicalNode:
