@@ -12,7 +12,6 @@ from functools import reduce
 from tidemill.physical import nodes as p
 from tidemill.physical.aggregates.planning import distinct
 from tidemill.physical.finish import PENDING, exchange, finish, references
-from tidemill.physical.joins.planning import input_spec
 from tidemill.plan import nodes as n
 from tidemill.plan.expressions import AggregateCall, Call, Expr, InputRef, Literal
 from tidemill.types.logical import BIGINT, BOOLEAN, Field, LogicalType
@@ -60,8 +59,6 @@ def _binary(
             null_safe=(True,) * len(keys),
             by_identity=(True,) * len(keys),
             residual=None,
-            left_spec=input_spec(inputs[0], keys),
-            right_spec=input_spec(inputs[1], keys),
             mini_batch=mini_batch,
             left_ttl=state_ttl,
             right_ttl=state_ttl,

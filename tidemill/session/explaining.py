@@ -15,8 +15,9 @@ from tidemill.config.option import Configuration
 from tidemill.deep_calls import with_room
 from tidemill.errors import NotSupportedError
 from tidemill.files.file_snapshot import file_snapshot
-from tidemill.physical.batch.explain import Runs, batch_graph, exchange_modes, explain_batch_text
 from tidemill.physical.batch.nodes import BatchNode
+from tidemill.physical.batch.view.flink_view import flink_view
+from tidemill.physical.batch.view.text import Runs, batch_graph, exchange_modes, explain_batch_text
 from tidemill.physical.explain.advice import advice_of
 from tidemill.physical.explain.text import execution_graph, explain_text
 from tidemill.physical.nodes import PhysicalNode
@@ -60,19 +61,23 @@ def text(context: SessionContext, plans: Sequence[n.LogicalNode], details: tuple
 
 def _batch_text(context: SessionContext, plans: Sequence[n.LogicalNode], wanted: set[str]) -> str:
     run = [planning.batch(context, planning.optimized(plan)) for plan in plans]
-    runs = [{**batch_scans.how_read(root, context.time_zone), **_exchanges(context, root)} for root in run]
-    shown = with_room(lambda: explain_batch_text(plans, run, runs))
+    views = with_room(lambda: [flink_view(root, context.configuration) for root in run])
+    runs = [
+        {**batch_scans.how_read(root, context.time_zone), **_exchanges(context, root, view)}
+        for root, view in zip(run, views, strict=True)
+    ]
+    shown = with_room(lambda: explain_batch_text(plans, views, runs))
     if _JSON not in wanted:
         return shown
-    return shown + _graph(with_room(lambda: batch_graph(run, _parallelism(context.configuration))))
+    return shown + _graph(with_room(lambda: batch_graph(views, _parallelism(context.configuration))))
 
 
-def _exchanges(context: SessionContext, root: BatchNode) -> Runs:
+def _exchanges(context: SessionContext, root: BatchNode, view: BatchNode) -> Runs:
     """Spark is asked only where a way was."""
     if SHUFFLE_MODE.key not in context.configuration:
         return {}
     mode = batch_job.shuffle_mode(root, execution.job_request(context, "explain"))
-    return exchange_modes(root, mode, adaptive=not mode.startswith(batch_job.PIPED))
+    return exchange_modes(view, mode, adaptive=not mode.startswith(batch_job.PIPED))
 
 
 def _shown(

@@ -78,8 +78,8 @@ def _(node: p.AggregatePart, place: int) -> bool:
 @_doubtful.register
 def _(node: b.Aggregate, place: int) -> bool:
     if place < len(node.keys):
-        return _doubtful(node.source, node.keys[place])
-    return _sum_overflows(node.calls[place - len(node.keys)], node.source.fields)
+        return _doubtful(node.input, node.keys[place])
+    return _sum_overflows(node.calls[place - len(node.keys)], node.input.fields)
 
 
 @_doubtful.register
