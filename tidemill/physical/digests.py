@@ -46,7 +46,7 @@ _INCIDENTAL: dict[type, frozenset[str]] = {
     p.SortLimit: frozenset({"strategies", "strategy"}),
     p.OverAggregate: frozenset({"time"}),
     p.WindowAggregate: frozenset({"split"}),
-    p.Join: frozenset({"mini_batch", "ttl_hints", "overwrites"}),
+    p.Join: frozenset({"ttl_hints", "overwrites"}),
     p.LookupJoin: frozenset({"options", "retry", "overwrites"}),
     p.ToChangelog: frozenset({"call"}),
     p.FromChangelog: frozenset({"call"}),

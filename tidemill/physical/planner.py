@@ -325,9 +325,7 @@ def _(node: n.FromChangelog, context: PlannerContext) -> p.PhysicalNode:
 def _(node: n.Join, context: PlannerContext) -> p.PhysicalNode:
     _refuse_subqueries([node.condition])
     left, right = convert(node.left, context), convert(node.right, context)
-    mini_batch = context.mini_batch is not None
-    ttl = state_ttl(context)
-    return plan_join(node, left, right, mini_batch=mini_batch, state_ttl=ttl, config=context.config)
+    return plan_join(node, left, right, state_ttl=state_ttl(context), config=context.config)
 
 
 @convert_node.register
@@ -341,8 +339,7 @@ def _(node: n.TemporalJoin, context: PlannerContext) -> p.PhysicalNode:
 @convert_node.register
 def _(node: n.SetOp, context: PlannerContext) -> p.PhysicalNode:
     branches = tuple(convert(b, context) for b in node.branches)
-    mini_batch = context.mini_batch is not None
-    return plan_set_operation(node, branches, mini_batch=mini_batch, state_ttl=state_ttl(context))
+    return plan_set_operation(node, branches, state_ttl=state_ttl(context))
 
 
 @convert_node.register

@@ -21,10 +21,10 @@ _COUNT = BIGINT.with_nullable(False)
 
 
 def plan_set_operation(
-    node: n.SetOp, branches: tuple[p.PhysicalNode, ...], *, mini_batch: bool, state_ttl: int
+    node: n.SetOp, branches: tuple[p.PhysicalNode, ...], *, state_ttl: int
 ) -> p.PhysicalNode:
     def step(left: p.PhysicalNode, right: p.PhysicalNode) -> p.PhysicalNode:
-        return _binary(node, left, right, mini_batch=mini_batch, state_ttl=state_ttl)
+        return _binary(node, left, right, state_ttl=state_ttl)
 
     combined = reduce(step, branches)
     if node.kind is n.SetKind.UNION and not node.all:
@@ -37,7 +37,6 @@ def _binary(
     left: p.PhysicalNode,
     right: p.PhysicalNode,
     *,
-    mini_batch: bool,
     state_ttl: int,
 ) -> p.PhysicalNode:
     if node.kind is n.SetKind.UNION:
@@ -59,7 +58,6 @@ def _binary(
             null_safe=(True,) * len(keys),
             by_identity=(True,) * len(keys),
             residual=None,
-            mini_batch=mini_batch,
             left_ttl=state_ttl,
             right_ttl=state_ttl,
         )

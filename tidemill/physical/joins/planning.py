@@ -134,7 +134,6 @@ def plan_join(
     left: p.PhysicalNode,
     right: p.PhysicalNode,
     *,
-    mini_batch: bool,
     state_ttl: int,
     config: Configuration,
 ) -> p.PhysicalNode:
@@ -159,7 +158,6 @@ def plan_join(
         null_safe=tuple(k.null_safe for k in keys),
         by_identity=tuple(k.by_identity for k in keys),
         residual=sides.residual,
-        mini_batch=mini_batch,
         null_aware=aware,
         left_ttl=_ttl(hints.get("LEFT"), state_ttl),
         right_ttl=_ttl(hints.get("RIGHT"), state_ttl),

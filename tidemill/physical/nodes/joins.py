@@ -30,7 +30,6 @@ class Join(PhysicalNode):
     null_safe: tuple[bool, ...]
     by_identity: tuple[bool, ...] = ()
     residual: Expr | None
-    mini_batch: bool = False
     null_aware: int = 0
     left_ttl: int = 0
     right_ttl: int = 0

@@ -10,6 +10,7 @@ from tidemill.physical.explain.attributes.dispatch import attributes
 from tidemill.physical.explain.attributes.names import Attributes, bracket, names
 from tidemill.physical.explain.attributes.windows import attached, emitted
 from tidemill.physical.explain.printer import Form, Printer
+from tidemill.physical.explain.view.nodes import BundledJoin
 from tidemill.physical.traits.keys import in_key_group
 from tidemill.plan.expressions import Call, Expr, InputRef
 from tidemill.plan.nodes import JoinKind
@@ -19,14 +20,18 @@ from tidemill.types.logical import BOOLEAN
 @attributes.register
 def _(node: p.Join, form: Form) -> Attributes:
     by_left, by_right = node.partition_keys
-    found: Attributes = [
+    return [
         ("joinType", f"[{node.kind.value}]"),
         ("where", f"[{_where(node, form)}]"),
         ("select", f"[{names(node)}]"),
         ("leftInputSpec", f"[{_spec(node.left, by_left)}]"),
         ("rightInputSpec", f"[{_spec(node.right, by_right)}]"),
     ]
-    return [*found, ("miniBatch", "[true]")] if node.mini_batch else found
+
+
+@attributes.register
+def _(node: BundledJoin, form: Form) -> Attributes:
+    return [*attributes.dispatch(p.Join)(node, form), ("miniBatch", "[true]")]
 
 
 def _spec(side: p.PhysicalNode, keys: tuple[int, ...]) -> str:

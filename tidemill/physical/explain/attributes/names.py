@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from functools import singledispatch
 
 from tidemill.physical import nodes as p
-from tidemill.physical.explain.view.nodes import is_global
+from tidemill.physical.explain.view.nodes import BundledJoin, is_global
 from tidemill.plan.expressions import UserCall
 
 Attributes = list[tuple[str, str]]
@@ -37,6 +37,11 @@ def _(node: p.WindowAggregate) -> str:
     if node.window.group:
         return "GroupWindowAggregate"
     return "GlobalWindowAggregate" if is_global(node) else "WindowAggregate"
+
+
+@node_name.register
+def _(node: BundledJoin) -> str:
+    return "Join"
 
 
 @node_name.register

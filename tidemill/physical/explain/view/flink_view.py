@@ -11,6 +11,7 @@ from tidemill.physical import nodes as p
 from tidemill.physical.aggregates.parts import is_averaged
 from tidemill.physical.context import PlannerContext
 from tidemill.physical.explain.view.distinct_split import halves, window_halves
+from tidemill.physical.explain.view.nodes import bundled_join
 from tidemill.physical.explain.view.two_phase import two_phases
 from tidemill.physical.explain.view.window_phases import local_phases
 from tidemill.physical.planner import converted
@@ -49,6 +50,8 @@ def _in_phases(plan: p.PhysicalNode, context: PlannerContext) -> p.PhysicalNode:
         if isinstance(node, p.WindowAggregate):
             cut = window_halves(node) if node.split else node
             return cut if one_phase else local_phases(cut, node)
+        if type(node) is p.Join and bundles:
+            return bundled_join(node)
         if isinstance(planned, p.Calc) and is_averaged(planned.input):
             return view(planned.input)
         return node

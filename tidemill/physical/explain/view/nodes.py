@@ -1,4 +1,4 @@
-"""Nodes that only EXPLAIN shows: the phases in which Flink aggregates.
+"""Nodes that only EXPLAIN shows: the phases in which Flink aggregates, and its joins of bundles.
 
 Texts (``select``, ``merged``) are as EXPLAIN prints them.
 """
@@ -60,6 +60,15 @@ class PhasedWindowAggregate(p.WindowAggregate):
 
     merged: tuple[str, ...] = ()
     whole: p.WindowAggregate | None = None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class BundledJoin(p.Join):
+    """A join under mini-batch."""
+
+
+def bundled_join(node: p.Join) -> BundledJoin:
+    return BundledJoin(**{f.name: getattr(node, f.name) for f in dataclasses.fields(p.Join)})
 
 
 def phased_group(node: p.GroupAggregate, whole: p.GroupAggregate) -> PhasedGroupAggregate:
