@@ -42,8 +42,8 @@ _ASKING = "lookup."
 _INCIDENTAL: dict[type, frozenset[str]] = {
     p.PhysicalNode: frozenset({"traits"}),
     p.TableSourceScan: frozenset({"options", "filters", "projected"}),
-    p.Rank: frozenset({"strategies", "strategy", "insert_only"}),
-    p.SortLimit: frozenset({"strategies", "strategy"}),
+    p.Rank: frozenset({"upsert_key", "insert_only"}),
+    p.SortLimit: frozenset({"upsert_key"}),
     p.OverAggregate: frozenset({"time"}),
     p.WindowAggregate: frozenset({"split"}),
     p.Join: frozenset({"ttl_hints", "overwrites"}),

@@ -64,7 +64,6 @@ def _(node: p.Rank) -> p.PhysicalNode:
     waits = waits_for_first(node) and has_watermark(node.input)
     return replace(
         node,
-        strategies=("AppendFastStrategy",) if append else ("RetractStrategy",),
         time=node.time if append else "",
         insert_only=append and (waits or first),
     )
@@ -93,12 +92,6 @@ def _(node: p.WindowJoin) -> p.PhysicalNode:
     timed = _timed(node)
     assert isinstance(timed, p.WindowJoin)
     return by_pairs(finish(timed))
-
-
-@_running.register
-def _(node: p.SortLimit) -> p.PhysicalNode:
-    append = insert_only(node.input)
-    return replace(node, strategies=("AppendFastStrategy",) if append else ("RetractStrategy",))
 
 
 @_running.register

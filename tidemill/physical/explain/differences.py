@@ -17,6 +17,7 @@ from tidemill.physical import nodes as p
 from tidemill.physical.aggregates.distinct_reuse import shared_reads
 from tidemill.physical.aggregates.salted_distinct import copies_of, spread_part
 from tidemill.physical.digests import PASSING, Digests
+from tidemill.physical.explain.attributes.orders import strategy
 from tidemill.physical.explain.printer import Printer, call_text
 from tidemill.physical.explain.view import nodes as v
 from tidemill.physical.joins.by_pairs import decides_by_pairs, inner_join
@@ -295,14 +296,18 @@ def _(shown: p.TemporalJoin, runs: p.PhysicalNode) -> list[str]:
 @_other.register
 def _(shown: p.Rank, runs: p.PhysicalNode) -> list[str]:
     assert isinstance(runs, p.Rank)
-    notes = [] if shown.strategy == runs.strategy else [f"strategy=[{runs.strategy}]"]
+    notes = [] if isinstance(shown, p.WindowRank) else _strategy(shown, runs)
     return [*notes, "corrected by later rows"] if shown.insert_only and not runs.insert_only else notes
 
 
 @_other.register
 def _(shown: p.SortLimit, runs: p.PhysicalNode) -> list[str]:
     assert isinstance(runs, p.SortLimit)
-    return [] if shown.strategy == runs.strategy else [f"strategy=[{runs.strategy}]"]
+    return _strategy(shown, runs)
+
+
+def _strategy(shown: p.Rank | p.SortLimit, runs: p.Rank | p.SortLimit) -> list[str]:
+    return [] if strategy(shown) == strategy(runs) else [f"strategy=[{strategy(runs)}]"]
 
 
 @_other.register

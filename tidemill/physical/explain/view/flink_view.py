@@ -13,6 +13,7 @@ from tidemill.physical.context import PlannerContext
 from tidemill.physical.explain.view.distinct_split import halves, window_halves
 from tidemill.physical.explain.view.nodes import bundled_join
 from tidemill.physical.explain.view.two_phase import two_phases
+from tidemill.physical.explain.view.update_fast import update_fast
 from tidemill.physical.explain.view.window_phases import local_phases
 from tidemill.physical.planner import converted
 from tidemill.physical.sinks import sink_updates
@@ -26,7 +27,8 @@ from tidemill.plan.once import once_per_node
 def flink_view(root: n.LogicalNode, context: PlannerContext) -> p.PhysicalNode:
     """What Flink shows of ``root``: ``Exchange, GroupAggregate`` under mini-batch as ``LocalGroupAggregate,
     Exchange, GlobalGroupAggregate``."""
-    return _in_phases(add_assigners(_with_modes(converted(root, context)), context.mini_batch), context)
+    planned = _with_modes(update_fast(converted(root, context)))
+    return _in_flinks_nodes(add_assigners(planned, context.mini_batch), context)
 
 
 def _with_modes(operators: p.PhysicalNode) -> p.PhysicalNode:
@@ -36,7 +38,7 @@ def _with_modes(operators: p.PhysicalNode) -> p.PhysicalNode:
     return assign(operators, (Updates.AFTER, Updates.BOTH))
 
 
-def _in_phases(plan: p.PhysicalNode, context: PlannerContext) -> p.PhysicalNode:
+def _in_flinks_nodes(plan: p.PhysicalNode, context: PlannerContext) -> p.PhysicalNode:
     one_phase = context.config.read(AGG_PHASE_STRATEGY).upper() == "ONE_PHASE"
     incremental = context.config.read(INCREMENTAL_AGG_ENABLED)
     bundles = context.mini_batch is not None
