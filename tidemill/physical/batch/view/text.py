@@ -20,8 +20,8 @@ Runs = Mapping[int, Attributes]
 def explain_batch_text(
     logical: Sequence[n.LogicalNode], plans: Sequence[BatchNode], runs: Sequence[Runs]
 ) -> str:
-    """The three sections; ``logical`` are the bound plans, ``plans`` those that run for them, each with its
-    ``runs``."""
+    """The three sections; ``logical`` are the bound plans, ``plans`` the views of those that run for them,
+    each with its ``runs``."""
     texts = [batch_text(x, r) for x, r in zip(plans, runs, strict=True)]
     sections = (
         ("Abstract Syntax Tree", [syntax_tree(x) for x in logical]),
