@@ -9,19 +9,19 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping
 
 from tidemill.catalog.table import CatalogTable
+from tidemill.changelog.rowkind import RowKind
 from tidemill.connectors.api import Connector, ConnectorOption, Sink, SinkRequest, Source, SourceRequest
 from tidemill.errors import NotSupportedError, ValidationError
 from tidemill.files.storage import Storage
 from tidemill.files.systems import SETTINGS
 from tidemill.runtime.checkpoint.savepoint import Savepoint
 from tidemill.runtime.state_tables import largest_keys
-from tidemill.runtime.state_tables.editing import sink_of
+from tidemill.runtime.state_tables.editing import Edit, sink_of
 from tidemill.runtime.state_tables.listings import LISTINGS
 from tidemill.runtime.state_tables.naming import (
     OperatorState,
     StoredTable,
     find_table,
-    known_layout,
     operators_of,
     state_files,
 )
@@ -33,6 +33,7 @@ ABOUT: Mapping[str, tuple[Field, ...]] = {
     largest_keys.NAME: largest_keys.FIELDS,
 }
 """The tables that are about a savepoint, with their columns."""
+_FIXED = ("key", "value", "time", "partition")
 PATH, TABLE, TARGET = "state.path", "operator.uid", "state.target"
 
 
@@ -48,12 +49,21 @@ class SavepointConnector(Connector):
     )
     is_source = True
     is_sink = True
+    changes_rows = True
 
     def places(self, options: Mapping[str, str], *, role: str, streaming: bool) -> Mapping[str, str]:
         return {key: options[key] for key in (PATH, TARGET) if key in options}
 
     def named_places(self, options: Mapping[str, str]) -> Iterator[tuple[str, str]]:
         yield from ((key, options[key]) for key in (PATH, TARGET) if key in options)
+
+    def fixed_columns(self, table: CatalogTable, options: Mapping[str, str]) -> tuple[str, ...] | None:
+        """What tells rows apart, and what the state keeps of them by itself."""
+        savepoint = Savepoint.open(Storage.configured(options[PATH], options))
+        if options[TABLE] in ABOUT:
+            raise NotSupportedError(f"Rows of '{options[TABLE]}' cannot change: it is about the savepoint.")
+        _, found = _found(savepoint, operators_of(savepoint), options[TABLE])
+        return tuple(c.name for c in found.columns if c.role in _FIXED)
 
     def source(self, request: SourceRequest) -> Source:
         """StateError where the savepoint cannot be read; ValidationError for a table that it lacks."""
@@ -83,10 +93,9 @@ class SavepointConnector(Connector):
         operators = operators_of(savepoint)
         operator, table = _found(savepoint, operators, request.options[TABLE])
         _check(request.table, {c.name: c.type for c in table.columns})
-        layout = known_layout(state_files(savepoint), table)
         place = Storage.configured(target, request.options)
-        fields = tuple(_declared(request.table))
-        return sink_of(savepoint, operator, table, layout, place, fields)
+        edit = Edit(fields=tuple(_declared(request.table)), deletes=request.kinds == {RowKind.DELETE})
+        return sink_of(savepoint, operators, operator, table, place, edit)
 
 
 def _found(
