@@ -101,6 +101,17 @@ def batch_frame(root: b.BatchNode, request: JobRequest, way: Way = SURELY) -> Da
     return _frame_of(root, request, way, views, BatchScans.of(request), lambda rows: rows.frame())
 
 
+def run_tasks(root: b.BatchNode, request: JobRequest, tasks: Callable[[DataFrame], DataFrame]) -> list[str]:
+    """Runs what ``tasks`` makes of the frame of ``root``: the texts in its one column."""
+    with _interruptible(request) as own:
+        frame = tasks(batch_frame(root, own))
+        try:
+            with grouped(own.application.sparkContext, own.group, own.name):
+                return [row[0] for row in frame.collect()]
+        except Exception as e:
+            raise translated(e, batch=True) from e
+
+
 def _settings(root: b.BatchNode, request: JobRequest, way: Way) -> dict[str, str]:
     """Spark's, of the job's session."""
     volume = with_room(lambda: exchanged(root, request.config.read(DYNAMIC_FILTERING)))

@@ -127,7 +127,7 @@ def run_inserts(context: SessionContext, sinks: Sequence[n.Sink], *, waits: bool
                 batch_job.run_insert(_batch_insert(context, sink), job_request(context, name))
         return _inserted(context, fields, None)
     place = (context.place_job or partial(_next_directory, context))()
-    start = _starter(context, sinks, name, place)
+    start = starter(context, sinks, name, place)
     strategy = strategy_of(start.request.config) if place else NoRestart()
     job = RestartingJob.follow(start(), start, strategy, start.request.on_event)
     context.jobs.add(job)
@@ -144,7 +144,7 @@ def alter_job(context: SessionContext, job: RestartingJob, sinks: Sequence[n.Sin
     found = state_under(context, sinks, job.directory)
     drops = context.configuration.read(execution_options.IGNORE_UNCLAIMED)
     found.check(f"the state of job {job.job_id}", drops=drops)
-    job.alter(_starter(context, sinks, job.name, job.directory))
+    job.alter(starter(context, sinks, job.name, job.directory))
     context.on_altered(job)
 
 
@@ -160,8 +160,8 @@ def state_under(context: SessionContext, plans: Sequence[n.LogicalNode], place: 
     return evolution(savepoint.identity, job_identity(roots, compiled, "", savepoint.identity.rules))
 
 
-def _starter(
-    context: SessionContext, sinks: Sequence[n.Sink], name: str, place: str
+def starter(
+    context: SessionContext, sinks: Sequence[n.Sink], name: str, place: str = ""
 ) -> job_start.InsertsStart:
     """What starts INSERTs as one streaming job, whose state lies in ``place``."""
     config = bundled(context.configuration, sinks)

@@ -19,7 +19,7 @@ from tidemill.files.storage import Storage
 from tidemill.runtime.checkpoint.directory import EpochCommit
 from tidemill.runtime.checkpoint.identity import JobIdentity
 from tidemill.runtime.checkpoint.savepoint import Savepoint, Snapshot
-from tidemill.runtime.state_tables.editing import Edit, SavepointSink, parts_of, sink_of
+from tidemill.runtime.state_tables.editing import Edit, SavepointSink, claim, parts_of, sink_of
 from tidemill.runtime.state_tables.naming import (
     OperatorState,
     find_table,
@@ -214,7 +214,7 @@ def test_of_two_edits_to_one_place_one_is_refused(savepoint: Savepoint, tmp_path
     with pytest.raises(StateError, match="the directory is not empty"):
         second.begin()
     with pytest.raises(StateError, match="another statement writes there"):
-        second._claim()
+        claim(second.target, second.savepoint.identity)
     second.discard(1)
     first.publish(1, written(first, [("c3", 4, 3, 1, 2)]))
     Savepoint.open(Storage(str(tmp_path / "new"))).check_whole()
@@ -230,9 +230,8 @@ def test_killed_before_the_last_step_there_is_no_savepoint(savepoint: Savepoint,
         states.append("\n".join(sorted(listed(place))))
 
     made = sink(savepoint, place)
-    made._claim()
+    claim(made.target, made.savepoint.identity)
     left()
-    made.discard(1)
     rmtree(place)
     made = sink(savepoint, place)
     made.begin()

@@ -26,6 +26,7 @@ from tidemill.connectors.arrow_maps import map_batches
 from tidemill.errors import NotSupportedError, OwnershipError, StateError, ValidationError
 from tidemill.files.storage import Storage
 from tidemill.runtime.checkpoint.directory import CheckpointDirectory, EpochCommit, recorded
+from tidemill.runtime.checkpoint.identity import JobIdentity
 from tidemill.runtime.checkpoint.savepoint import (
     MARK,
     STATE,
@@ -83,16 +84,7 @@ class SavepointSink:
 
     def stage(self, frame: DataFrame, epoch: int) -> DataFrame:
         self.begin()
-        fields = self.edit.fields
-        names = [f"c{place}" for place in range(len(fields))]
-        types = [f"{quote(n)} {spark_type(f.type)}" for n, f in zip(names, fields, strict=True)]
-        if self.edit.deletes:
-            names.append(KIND_COLUMN)
-            types.append(f"{quote(KIND_COLUMN)} TINYINT")
-        routed = map_batches(frame.toDF(*names), self.writer.route, ", ".join([*types, f"{PART} INT"]))
-        return map_batches(
-            routed.repartition(len(self.writer.parts), PART), self.writer.write, "token STRING"
-        )
+        return staged(self.writer, frame, self.edit)
 
     def begin(self) -> None:
         """Steps 1 and 2. StateError where the old savepoint is not whole, or the place not empty."""
@@ -104,7 +96,7 @@ class SavepointSink:
                 "its sinks is not known",
                 hint="Start its job where it was, and stop it: then it is known.",
             )
-        self._claim()  # 1
+        claim(self.target, self.savepoint.identity)  # 1
         self._begun = True
         self.savepoint.check_whole()  # 2
         try:
@@ -113,38 +105,14 @@ class SavepointSink:
         except OSError as e:
             raise unwritten(self.target, e) from e
 
-    def _claim(self) -> None:
-        """Of two that write there at once one is refused."""
-        try:
-            CheckpointDirectory(self.target).make(self.savepoint.identity, None)
-        except OwnershipError as e:
-            raise StateError(
-                f"The savepoint '{self.target.shown('')}' cannot be written: another statement writes there."
-            ) from e
-        except OSError as e:
-            raise unwritten(self.target, e) from e
-
     def publish(self, epoch: int, tokens: list[str]) -> None:
         """Steps 4 and 5; nothing is left where they fail. Not twice: a batch job publishes once."""
         try:
-            self._publish(tokens)
+            commit = self._commit([json.loads(token) for token in tokens])
+            finish(self.target, self.savepoint.identity, commit)
         except BaseException:
             self.discard(epoch)
             raise
-
-    def _publish(self, tokens: list[str]) -> None:
-        commit = self._commit([json.loads(token) for token in tokens])
-        files = StateFiles.open(self.target.below(STATE), f"the savepoint '{self.target.shown('')}'")
-        try:
-            CheckpointDirectory(self.target).put_first(commit)
-            held = [s.manifest for parts in commit.slices.values() for part in parts.values() for s in part]
-            named = named_files(files, held)
-            for name in sorted({*files.names()} - {*named}):  # 4
-                files.remove(name)
-            made = {f"{STATE}/{name}": found for name, found in named.items()}
-            seal(self.target, MARK, self.savepoint.identity, commit, made)  # 5
-        except OSError as e:
-            raise unwritten(self.target, e) from e
 
     def _commit(self, tokens: list[Mapping[str, Any]]) -> EpochCommit:
         before = self.savepoint.commit
@@ -161,6 +129,44 @@ class SavepointSink:
 
     def finish(self) -> None:
         """Nothing is left to do."""
+
+
+def claim(target: Storage, identity: JobIdentity) -> None:
+    """The place of a new savepoint, which is empty: of two that write there at once one is refused."""
+    try:
+        CheckpointDirectory(target).make(identity, None)
+    except OwnershipError as e:
+        raise StateError(
+            f"The savepoint '{target.shown('')}' cannot be written: another statement writes there."
+        ) from e
+    except OSError as e:
+        raise unwritten(target, e) from e
+
+
+def staged(writer: StateWriter, frame: DataFrame, edit: Edit) -> DataFrame:
+    """The tokens of the tasks that write the rows of ``frame``."""
+    names = [f"c{place}" for place in range(len(edit.fields))]
+    types = [f"{quote(n)} {spark_type(f.type)}" for n, f in zip(names, edit.fields, strict=True)]
+    if edit.deletes:
+        names.append(KIND_COLUMN)
+        types.append(f"{quote(KIND_COLUMN)} TINYINT")
+    routed = map_batches(frame.toDF(*names), writer.route, ", ".join([*types, f"{PART} INT"]))
+    return map_batches(routed.repartition(len(writer.parts), PART), writer.write, "token STRING")
+
+
+def finish(target: Storage, identity: JobIdentity, commit: EpochCommit) -> None:
+    """What the commit does not name goes, then the savepoint is there."""
+    files = StateFiles.open(target.below(STATE), f"the savepoint '{target.shown('')}'")
+    try:
+        CheckpointDirectory(target).put_first(commit)
+        held = [s.manifest for parts in commit.slices.values() for part in parts.values() for s in part]
+        named = named_files(files, held)
+        for name in sorted({*files.names()} - {*named}):  # 4
+            files.remove(name)
+        made = {f"{STATE}/{name}": found for name, found in named.items()}
+        seal(target, MARK, identity, commit, made)  # 5
+    except OSError as e:
+        raise unwritten(target, e) from e
 
 
 def sink_of(

@@ -72,6 +72,9 @@ def _miscounted(rows: Columns, derived: Columns) -> Iterator[Broken]:
         if total in rows:
             lacks = pc.and_(pc.greater(rows[name], 0), pc.is_null(rows[total]))
             yield _mask(lacks), total, f"must not be NULL where '{name}' is more than 0"
+            if pa.types.is_floating(rows[total].type):
+                endless = pc.invert(pc.is_finite(rows[total]))
+                yield _mask(endless), total, "must be a finite number"
             if _is_exact(rows[total].type):
                 over = pc.and_(pc.equal(rows[name], 0), pc.not_equal(rows[total], 0))
                 yield _mask(over), total, f"must be 0 or NULL where '{name}' is 0"

@@ -20,11 +20,13 @@ from typing import Any
 
 import numpy as np
 import pyarrow as pa
+import pyarrow.compute as pc
 
 from tidemill.changelog.columns import Hashes, Ints, Mask, Vec, single, to_arrow, vector
 from tidemill.changelog.grouping import group_rows
 from tidemill.changelog.hashing import hash_columns
 from tidemill.changelog.rowkind import KIND_COLUMN, RowKind
+from tidemill.changelog.values import rows_same
 from tidemill.connectors.worker_errors import WorkerError
 from tidemill.errors import TidemillError, ValidationError
 from tidemill.files.storage import Storage
@@ -43,12 +45,23 @@ Part = tuple[int, int, int, tuple[tuple[str, int, int], ...]]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class Told:
+    """What ``column`` of a record must be by the values in the table ``layout``. ``how``: their number
+    ("count"), the least ("min") or the greatest ("max") of its key."""
+
+    column: str
+    layout: Layout
+    how: str
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class TableRules:
     """What a table of state lets be done to its rows. ``adds``: rows may come whose identity is new.
     ``derived``: columns that other tables of the operator tell. ``required``: columns without NULL.
     ``times``: the column that says how often a row is there, '' for none. ``counts``: they are records of an
     aggregation. ``followers``: tables whose rows go with those of their key. ``kept``: why rows cannot be
-    deleted, '' if they can."""
+    deleted, '' if they can. ``told``: columns that are compared with other tables, where all rows of a table
+    are written after those of its ``followers``."""
 
     layout: Layout
     adds: bool = False
@@ -58,6 +71,7 @@ class TableRules:
     counts: bool = False
     followers: tuple[Layout, ...] = ()
     kept: str = ""
+    told: tuple[Told, ...] | None = None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -163,6 +177,8 @@ class StateWriter:
         codes, dues = self._codes(rows), self._dues(rows)
         found = self._found(store, rows, dues, codes)
         self._check(rows, self._broken(rows, deletes, found))
+        if self.rules.told is not None:
+            self._compare(store, rows)
         columns = {name: single(rows.column(name)) for name in rows.column_names if name != DUE}
         gone = deletes if deletes.any() else None
         if self.layout.by_time:
@@ -193,6 +209,23 @@ class StateWriter:
             broken.append(check_times(columns, self.rules.times))
         for checks in broken:
             yield from ((mask & stays, column, why) for mask, column, why in checks)
+
+    def _compare(self, store: StateStore, rows: pa.Table) -> None:
+        """The records with what their operator's other tables hold, of which each row has a record."""
+        keys, hashes = self._of(rows, self.layout.keys), self._hashes(rows)
+        for layout in self.rules.followers:
+            owners, _ = store.table(layout).gather(hashes, keys)
+            if len(owners) < len(store.table(layout).everything()):
+                raise ValidationError(f"'{self.shown}' lacks keys that the table '{layout.name}' has.")
+        for told in self.rules.told or ():
+            owners, held = store.table(told.layout).gather(hashes, keys)
+            expected = told_by(told, owners, held, rows.column(told.column).type, len(rows))
+            places = np.arange(len(rows))
+            given = single(rows.column(told.column))
+            if told.how == "count":
+                given = pc.fill_null(given, 0)
+            differs = ~rows_same([given], places, [expected], places)
+            self._check(rows, [(differs, told.column, "is not what the table of its values tells")])
 
     def _follow(self, store: StateStore, gone: pa.Table) -> None:
         """The rows of the same keys in other tables go as well."""
@@ -225,7 +258,7 @@ class StateWriter:
         there = np.zeros(len(both), np.bool_)
         there[last] = groups.sizes > 1
         columns = {name: single(rows.column(name)) for name in rows.column_names}
-        unknown = ~there[len(held) :], "", _UNKNOWN
+        unknown = ~there[len(held) :] & (not self.rules.adds), "", _UNKNOWN
         checks = [*check_required(columns, self.rules.required), *check_times(columns, WEIGHT)]
         self._check(rows, [unknown, *((mask & ~deletes, column, why) for mask, column, why in checks)])
         stays = last[~np.concatenate([np.zeros(len(held), np.bool_), deletes])[last]]
@@ -246,6 +279,17 @@ class StateWriter:
         row = rows.take(pa.array(place)).select([f.name for f in self.layout.identity]).to_pylist()[0]
         named = {self.names.get(name, name): value for name, value in row.items()}
         return json.dumps(named, default=str, ensure_ascii=False)
+
+
+def told_by(told: Told, owners: Ints, held: pa.Table, kind: pa.DataType, keys: int) -> pa.Array:
+    """By key what its values tell; ``owners``: the number of the key of each row that is ``held``."""
+    if told.how == "count":
+        return pa.array(np.bincount(owners, minlength=keys), pa.int64())
+    values = pa.table({"key": owners, "value": held.column(told.layout.values[0].name)})
+    found = values.group_by("key").aggregate([("value", told.how)])
+    places = np.full(keys, -1, np.int64)
+    places[found.column("key").to_numpy()] = np.arange(len(found))
+    return single(found.column(f"value_{told.how}")).take(pa.array(places, mask=places < 0)).cast(kind)
 
 
 def _deletes(given: pa.Table) -> Mask:

@@ -50,10 +50,12 @@ from tidemill.sql.statements.queries import (
     Update,
 )
 from tidemill.sql.statements.savepoints import (
+    BuildSavepoint,
     CreateSavepoint,
     DescribeSavepoint,
     DropSavepoint,
     ShowSavepoints,
+    StateQuery,
 )
 from tidemill.sql.statements.session import (
     AddJar,
@@ -102,10 +104,12 @@ from tidemill.sql.statements.tables import (
 )
 
 __all__ = [
+    "BuildSavepoint",
     "CreateSavepoint",
     "DescribeSavepoint",
     "DropSavepoint",
     "ShowSavepoints",
+    "StateQuery",
     "AddJar",
     "AddPartitions",
     "AddSchema",
