@@ -204,7 +204,8 @@ class StateWriter:
         stored = {name: found.array(name) for name in self.rules.derived}
         broken = [check_required(columns, self.rules.required)]
         if self.rules.counts:
-            broken.append(check_records(columns, there, stored))
+            payload = {f.name: columns[f.name] for f in self.layout.columns}
+            broken.append(check_records(payload, there, stored))
         if self.rules.times:
             broken.append(check_times(columns, self.rules.times))
         for checks in broken:
