@@ -105,6 +105,7 @@ HANDLERS: dict[type[s.Statement], Handler] = {
     s.BuildSavepoint: build_savepoint.build_savepoint,
     s.ShowSavepoints: savepoints.show_savepoints,
     s.DescribeSavepoint: savepoints.describe_savepoint,
+    s.DiffSavepoint: savepoints.diff_savepoint,
     s.DropSavepoint: savepoints.drop_savepoint,
     s.Unsupported: _unsupported,
 }

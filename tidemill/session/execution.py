@@ -9,6 +9,7 @@ from __future__ import annotations
 import queue
 import threading
 from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
 from functools import partial
 
@@ -113,6 +114,17 @@ def _known(context: SessionContext, plan: n.LogicalNode) -> pa.Table | None:
 
 def _same(rows: pa.Table) -> pa.Table:
     return rows
+
+
+@contextmanager
+def in_mode(context: SessionContext, mode: str) -> Iterator[None]:
+    """Within, the session plans in this mode."""
+    before = context.configuration
+    context.configuration = before.with_value(execution_options.RUNTIME_MODE.key, mode)
+    try:
+        yield
+    finally:
+        context.configuration = before
 
 
 def run_inserts(context: SessionContext, sinks: Sequence[n.Sink], *, waits: bool = True) -> TableResult:

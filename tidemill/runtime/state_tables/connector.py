@@ -15,7 +15,7 @@ from tidemill.errors import NotSupportedError, ValidationError
 from tidemill.files.storage import Storage
 from tidemill.files.systems import SETTINGS
 from tidemill.runtime.checkpoint.savepoint import Savepoint
-from tidemill.runtime.state_tables import largest_keys
+from tidemill.runtime.state_tables import differences, largest_keys
 from tidemill.runtime.state_tables.editing import Edit, sink_of
 from tidemill.runtime.state_tables.listings import LISTINGS
 from tidemill.runtime.state_tables.naming import (
@@ -34,7 +34,8 @@ ABOUT: Mapping[str, tuple[Field, ...]] = {
 }
 """The tables that are about a savepoint, with their columns."""
 _FIXED = ("key", "value", "time", "partition")
-PATH, TABLE, TARGET = "state.path", "operator.uid", "state.target"
+PATH, TABLE, TARGET, COMPARED = "state.path", "operator.uid", "state.target", "state.compared"
+_PLACES = (PATH, TARGET, COMPARED)
 
 
 class SavepointConnector(Connector):
@@ -45,6 +46,9 @@ class SavepointConnector(Connector):
             key=TABLE, required=True, doc="A table of it, such as `group_aggregate_1`, or `operators`."
         ),
         ConnectorOption(key=TARGET, doc="Where INSERT writes a new savepoint, which has the rows."),
+        ConnectorOption(
+            key=COMPARED, doc="Another savepoint, of which the table `differences` says what differs."
+        ),
         *(ConnectorOption(key=key, doc="How its object store is reached.") for key in SETTINGS),
     )
     is_source = True
@@ -52,10 +56,10 @@ class SavepointConnector(Connector):
     changes_rows = True
 
     def places(self, options: Mapping[str, str], *, role: str, streaming: bool) -> Mapping[str, str]:
-        return {key: options[key] for key in (PATH, TARGET) if key in options}
+        return {key: options[key] for key in _PLACES if key in options}
 
     def named_places(self, options: Mapping[str, str]) -> Iterator[tuple[str, str]]:
-        yield from ((key, options[key]) for key in (PATH, TARGET) if key in options)
+        yield from ((key, options[key]) for key in _PLACES if key in options)
 
     def fixed_columns(self, table: CatalogTable, options: Mapping[str, str]) -> tuple[str, ...] | None:
         """What tells rows apart, and what the state keeps of them by itself."""
@@ -73,6 +77,8 @@ class SavepointConnector(Connector):
             return _listed(savepoint, operators, name, request)
         if name == largest_keys.NAME:
             return _largest(savepoint, operators, request)
+        if name == differences.NAME and COMPARED in request.options:
+            return _compared(savepoint, operators, request)
         return _stored(savepoint, *_found(savepoint, operators, name), request)
 
     def sink(self, request: SinkRequest) -> Sink:
@@ -130,6 +136,23 @@ def _largest(
     run = largest_keys.LargestKeys(files=state_files(savepoint), now=_time(savepoint), wanted=wanted)
     tasks = tuple(largest_keys.tasks_of(operators))
     return StateSource(tasks=tasks, run=run, fields=request.fields, sequence=request.sequence)
+
+
+def _compared(
+    savepoint: Savepoint, operators: tuple[OperatorState, ...], request: SourceRequest
+) -> StateSource:
+    _check(request.table, {f.name: f.type for f in differences.FIELDS})
+    other = Savepoint.open(Storage.configured(request.options[COMPARED], request.options))
+    return StateSource(
+        tasks=tuple(differences.tasks_of(operators, operators_of(other))),
+        run=differences.Differences(
+            files=(state_files(savepoint), state_files(other)),
+            now=(_time(savepoint), _time(other)),
+            wanted=tuple(f.name for f in request.fields),
+        ),
+        fields=request.fields,
+        sequence=request.sequence,
+    )
 
 
 def _time(savepoint: Savepoint) -> int:

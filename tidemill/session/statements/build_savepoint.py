@@ -6,13 +6,12 @@ that starts from the savepoint goes on as if it had read what the queries have r
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from collections.abc import Callable
 from functools import partial
 from typing import TYPE_CHECKING
 
 from tidemill.catalog.table import CatalogTable, Column, ObjectPath
-from tidemill.config.execution_options import BUILD_SOURCES, RUNTIME_MODE
+from tidemill.config.execution_options import BUILD_SOURCES
 from tidemill.deep_calls import with_room
 from tidemill.errors import ValidationError
 from tidemill.files.file_snapshot import file_snapshot
@@ -59,7 +58,7 @@ def _filled(statement: s.BuildSavepoint, context: SessionContext, target: Storag
         now=int(context.clock() * 1000),
     )
     given = _given(statement, state)
-    with _mode(context, "batch"):
+    with execution.in_mode(context, "batch"):
         sinks = {name: _sink(asked, state.tables[name], context) for name, asked in given.items()}
         state.begin()
         try:
@@ -78,7 +77,7 @@ def _filled(statement: s.BuildSavepoint, context: SessionContext, target: Storag
 def _job(statement: s.BuildSavepoint, context: SessionContext) -> InsertsStart:
     target = statement.target
     inserts = target.inserts if isinstance(target, s.StatementSet) else (target,)
-    with _mode(context, "streaming"):
+    with execution.in_mode(context, "streaming"):
         return execution.starter(context, [planning.bind_insert(context, i) for i in inserts], _NAME)
 
 
@@ -146,14 +145,3 @@ def _unknown(name: str, asked: s.StateQuery, new: NewTable) -> Column:
 def _run(context: SessionContext, sink: n.Sink, tasks: Tasks) -> list[str]:
     root = planning.batch(context, planning.optimized(sink.input))
     return batch_job.run_tasks(root, execution.job_request(context, _NAME), tasks)
-
-
-@contextmanager
-def _mode(context: SessionContext, mode: str) -> Iterator[None]:
-    """Within, the session plans in this mode."""
-    before = context.configuration
-    context.configuration = before.with_value(RUNTIME_MODE.key, mode)
-    try:
-        yield
-    finally:
-        context.configuration = before

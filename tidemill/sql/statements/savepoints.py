@@ -51,6 +51,14 @@ class DescribeSavepoint(Statement):
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class DiffSavepoint(Statement):
+    """DIFF SAVEPOINT 'first' WITH 'second'."""
+
+    first: str
+    second: str
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class DropSavepoint(Statement):
     path: str
     if_exists: bool = False

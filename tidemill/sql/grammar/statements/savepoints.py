@@ -1,4 +1,4 @@
-"""CREATE, SHOW, DESCRIBE and DROP SAVEPOINT, each read from SAVEPOINT or SAVEPOINTS on."""
+"""CREATE, SHOW, DESCRIBE, DIFF and DROP SAVEPOINT, each read from SAVEPOINT or SAVEPOINTS on."""
 
 from __future__ import annotations
 
@@ -50,6 +50,15 @@ def describe_savepoint(cursor: Cursor, token: Token) -> s.DescribeSavepoint:
     cursor.expect("SAVEPOINT")
     path = cursor.string()
     return s.DescribeSavepoint(path=path, text=cursor.text_since(token), position=token.position)
+
+
+def diff_savepoint(cursor: Cursor, token: Token) -> s.DiffSavepoint:
+    cursor.expect("SAVEPOINT")
+    first = cursor.string()
+    cursor.expect("WITH")
+    second = cursor.string()
+    text = cursor.text_since(token)
+    return s.DiffSavepoint(first=first, second=second, text=text, position=token.position)
 
 
 def drop_savepoint(cursor: Cursor, token: Token) -> s.DropSavepoint:

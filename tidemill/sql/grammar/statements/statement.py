@@ -17,6 +17,7 @@ from tidemill.sql.grammar.statements.create_table import CreateTables
 from tidemill.sql.grammar.statements.drop import drop
 from tidemill.sql.grammar.statements.insert import Inserts
 from tidemill.sql.grammar.statements.row_changes import RowChanges
+from tidemill.sql.grammar.statements.savepoints import diff_savepoint
 from tidemill.sql.grammar.statements.show import Shows
 from tidemill.sql.grammar.statements.table_elements import TableElements
 from tidemill.sql.grammar.trees import Trees
@@ -210,6 +211,7 @@ class Statements:
         "DELETE": lambda self, token: self._row_changes().delete(token),
         "UPDATE": lambda self, token: self._row_changes().update(token),
         "ALTER": _alter,
+        "DIFF": lambda self, token: diff_savepoint(self.cursor, token),
         "USE": lambda self, token: settings.use(self.cursor, token),
         "SHOW": lambda self, token: self._shows().show(token),
         "DESCRIBE": lambda self, token: self._shows().describe(token),
