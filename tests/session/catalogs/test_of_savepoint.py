@@ -103,6 +103,12 @@ def test_state_is_tables(job: tuple[TableEnvironment, Path]) -> None:
     ]
     largest = "SELECT key_text, row_count FROM largest_keys WHERE table_name LIKE '%_distinct_buyer'"
     assert sorted(ask(session, largest)) == [(f'{{"city": "c{n}"}}', 4) for n in range(3)]
+    ask(session, "LOAD MODULE state")
+    known = ask(session, f"SELECT * FROM savepoint_metadata('{place}')")
+    listed = ask(session, "SELECT text, name, id, partition_count, byte_count FROM operators")
+    assert known == [(1, text, name, key, n, 4096, n, 0, size) for text, name, key, n, size in listed]
+    assert len(known) == 2
+    assert ask(session, f"DIFF SAVEPOINT '{place}' WITH '{place}'") == []
     with pytest.raises(NotSupportedError, match="Catalog 's' is a savepoint: changes of it"):
         ask(session, "DROP TABLE group_aggregate_1")
 
@@ -214,3 +220,7 @@ def test_what_a_catalog_needs(tmp_path: Path) -> None:
     session.context.permissions = Permissions(fence=Fence(allowed=("/elsewhere",)))
     with pytest.raises(NotPermittedError, match="Option 'path' of the catalog names a path"):
         ask(session, "SHOW TABLES FROM s.`state`")
+    with pytest.raises(NotPermittedError, match="DIFF SAVEPOINT names a path"):
+        ask(session, f"DIFF SAVEPOINT '/elsewhere/a' WITH '{tmp_path}'")
+    with pytest.raises(NotPermittedError, match=r"'state.path' of table .*savepoint_metadata.* names a path"):
+        ask(session, "LOAD MODULE state", f"SELECT * FROM savepoint_metadata('{tmp_path}')")

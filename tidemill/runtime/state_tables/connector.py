@@ -17,7 +17,7 @@ from tidemill.files.systems import SETTINGS
 from tidemill.runtime.checkpoint.savepoint import Savepoint
 from tidemill.runtime.state_tables import differences, largest_keys
 from tidemill.runtime.state_tables.editing import Edit, sink_of
-from tidemill.runtime.state_tables.listings import LISTINGS
+from tidemill.runtime.state_tables.listings import FUNCTIONS, LISTINGS, Listing
 from tidemill.runtime.state_tables.naming import (
     OperatorState,
     StoredTable,
@@ -73,8 +73,9 @@ class SavepointConnector(Connector):
         """StateError where the savepoint cannot be read; ValidationError for a table that it lacks."""
         savepoint = Savepoint.open(Storage.configured(request.options[PATH], request.options))
         operators, name = operators_of(savepoint), request.options[TABLE]
-        if name in LISTINGS:
-            return _listed(savepoint, operators, name, request)
+        listing = LISTINGS.get(name) or FUNCTIONS.get(name)
+        if listing is not None:
+            return _listed(savepoint, operators, listing, request)
         if name == largest_keys.NAME:
             return _largest(savepoint, operators, request)
         if name == differences.NAME and COMPARED in request.options:
@@ -115,10 +116,9 @@ def _found(
 
 
 def _listed(
-    savepoint: Savepoint, operators: tuple[OperatorState, ...], name: str, request: SourceRequest
+    savepoint: Savepoint, operators: tuple[OperatorState, ...], listing: Listing, request: SourceRequest
 ) -> StateSource:
-    listing = LISTINGS[name]
-    _check(request.table, {f.name: f.type for f in listing.fields})
+    _check(request.table, {f.name: f.type.with_nullable(True) for f in listing.fields})
     wanted = tuple(f.name for f in request.fields)
     return StateSource(
         tasks=(list(listing.rows(savepoint, operators)),),
