@@ -220,6 +220,19 @@ def test_of_two_edits_to_one_place_one_is_refused(savepoint: Savepoint, tmp_path
     Savepoint.open(Storage(str(tmp_path / "new"))).check_whole()
 
 
+def test_a_place_that_cannot_be_written_is_named(savepoint: Savepoint, tmp_path: Path) -> None:
+    (tmp_path / "file").touch()
+    with pytest.raises(StateError, match="The savepoint '.*/file/new' cannot be written"):
+        sink(savepoint, tmp_path / "file" / "new").begin()
+
+
+def test_a_savepoint_of_a_newer_version_is_named(savepoint: Savepoint, tmp_path: Path) -> None:
+    mark = tmp_path / "old" / "savepoint.json"
+    mark.write_text(mark.read_text().replace('"version":4', '"version":99'))
+    with pytest.raises(StateError, match="'savepoint.json' of the savepoint .*version 99"):
+        Savepoint.open(savepoint.storage)
+
+
 def test_killed_before_the_last_step_there_is_no_savepoint(savepoint: Savepoint, tmp_path: Path) -> None:
     """Wherever the process ended: after the claim, after the links, after the tasks, before the mark."""
     place, states = tmp_path / "new", list[str]()

@@ -59,7 +59,8 @@ def tasks_of(first: Iterable[OperatorState], second: Iterable[OperatorState]) ->
         for stored, (table, *other) in tables.items():
             columns = _columns([table, *other])
             for low, high in itertools.pairwise(bounds):
-                yield name, table.name, stored, columns, *(_within(side, low, high) for side in slices)
+                before_rows, after_rows = (_within(side, low, high) for side in slices)
+                yield name, table.name, stored, columns, before_rows, after_rows
 
 
 def _slices(operator: OperatorState) -> tuple[Slice, ...]:

@@ -207,12 +207,12 @@ def _module_table(node: exp.Expr, context: Context) -> CatalogTable | None:
     """The table that a module's function of one text gives, if it is such a function."""
     name, values = str(node.this.this), _values(node.this)
     argument = values[0] if len(values) == 1 else None
-    is_text = isinstance(argument, exp.Literal) and argument.is_string
-    table = context.environment.function_table(name, argument.this if is_text else "")
+    text = argument.this if isinstance(argument, exp.Literal) and argument.is_string else None
+    table = context.environment.function_table(name, text or "")
     if table is None:
         return None
     position = position_of(node.this)
-    if not is_text:
+    if text is None:
         raise ValidationError(f"{name} takes one constant: the path of a savepoint", position=position)
     context.environment.check_table(table, table.options, position)
     return table
