@@ -222,14 +222,14 @@ def test_of_two_edits_to_one_place_one_is_refused(savepoint: Savepoint, tmp_path
 
 def test_a_place_that_cannot_be_written_is_named(savepoint: Savepoint, tmp_path: Path) -> None:
     (tmp_path / "file").touch()
-    with pytest.raises(StateError, match="The savepoint '.*/file/new' cannot be written"):
+    with pytest.raises(StateError, match=r"The savepoint '.*/file/new' cannot be written"):
         sink(savepoint, tmp_path / "file" / "new").begin()
 
 
 def test_a_savepoint_of_a_newer_version_is_named(savepoint: Savepoint, tmp_path: Path) -> None:
     mark = tmp_path / "old" / "savepoint.json"
     mark.write_text(mark.read_text().replace('"version":4', '"version":99'))
-    with pytest.raises(StateError, match="'savepoint.json' of the savepoint .*version 99"):
+    with pytest.raises(StateError, match=r"'savepoint.json' of the savepoint .*version 99"):
         Savepoint.open(savepoint.storage)
 
 

@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import json
+import math
 from collections.abc import Mapping
+from decimal import Decimal
 from pathlib import Path
 from typing import Any
 
@@ -23,6 +25,7 @@ from tidemill.runtime.checkpoint.operator_schema import OperatorSchema
 from tidemill.runtime.checkpoint.savepoint import Savepoint, Snapshot
 from tidemill.runtime.state_tables.editing import Edit, SavepointSink, sink_of
 from tidemill.runtime.state_tables.naming import find_table, operators_of
+from tidemill.runtime.state_tables.writer import Told, told_by
 from tidemill.state.layout import Layout
 from tidemill.state.run import WEIGHT
 from tidemill.state.slices import KEY_GROUPS, Slice
@@ -153,6 +156,30 @@ def test_the_row_of_a_key_is_changed(tmp_path: Path) -> None:
         with pytest.raises(WorkerError, match=why):
             edited(made, [row], tmp_path)
         made.discard(1)
+
+
+@pytest.mark.parametrize(
+    ("values", "how", "expected"),
+    [
+        (pa.array([3.5, math.nan, 1.0]), "max", [math.nan, 1.0, None]),
+        (pa.array([3.5, math.nan, 1.0]), "min", [3.5, 1.0, None]),
+        (pa.array(["b", "a", "c"]), "min", ["a", "c", None]),
+        (
+            pa.array([Decimal("1.5"), Decimal("-20.5"), Decimal(3)], pa.decimal128(38, 2)),
+            "min",
+            [Decimal("-20.5"), Decimal(3), None],
+        ),
+        (pa.array([3.5, 1.5, 1.0]), "count", [2, 1, 0]),
+    ],
+)
+def test_what_values_tell_of_a_record(values: pa.Array, how: str, expected: list[Any]) -> None:
+    """As the kernels of MIN and MAX order values: NaN comes after all numbers."""
+    layout = Layout(name="VALUES(v)", keys=KEY, values=(pa.field("v", values.type),), additive=True)
+    kind = pa.int64() if how == "count" else values.type
+    found = told_by(
+        Told(column="x", layout=layout, how=how), np.array([0, 0, 1]), pa.table({"v": values}), kind, 3
+    )
+    assert list(map(str, found.to_pylist())) == list(map(str, pa.array(expected, kind).to_pylist()))
 
 
 def test_matches_of_a_join_that_forgets_are_read_alone(tmp_path: Path) -> None:

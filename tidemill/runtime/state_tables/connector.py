@@ -33,7 +33,8 @@ ABOUT: Mapping[str, tuple[Field, ...]] = {
     largest_keys.NAME: largest_keys.FIELDS,
 }
 """The tables that are about a savepoint, with their columns."""
-_FIXED = ("key", "value", "time", "partition")
+_KEPT = ("time", "partition")
+_FIXED = ("key", "value", *_KEPT)
 PATH, TABLE, TARGET, COMPARED = "state.path", "operator.uid", "state.target", "state.compared"
 _PLACES = (PATH, TARGET, COMPARED)
 
@@ -62,11 +63,20 @@ class SavepointConnector(Connector):
         yield from ((key, options[key]) for key in _PLACES if key in options)
 
     def fixed_columns(self, table: CatalogTable, options: Mapping[str, str]) -> tuple[str, ...] | None:
-        """What tells rows apart, and what the state keeps of them by itself."""
+        """What tells rows apart, and what the state keeps of them by itself. NotSupportedError for a table
+        that lacks columns: they would be NULL in each row that is written."""
         savepoint = Savepoint.open(Storage.configured(options[PATH], options))
         if options[TABLE] in ABOUT:
             raise NotSupportedError(f"Rows of '{options[TABLE]}' cannot change: it is about the savepoint.")
         _, found = _found(savepoint, operators_of(savepoint), options[TABLE])
+        declared = {f.name for f in _declared(table)}
+        for column in found.columns:
+            if column.role not in _KEPT and column.name not in declared:
+                raise NotSupportedError(
+                    f"Rows of table '{table.path}' cannot change: the table lacks the column "
+                    f"'{column.name}' of the state.",
+                    hint="Declare all columns, or use a catalog of type 'savepoint'.",
+                )
         return tuple(c.name for c in found.columns if c.role in _FIXED)
 
     def source(self, request: SourceRequest) -> Source:

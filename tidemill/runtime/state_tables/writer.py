@@ -30,6 +30,7 @@ from tidemill.changelog.values import rows_same
 from tidemill.connectors.worker_errors import WorkerError
 from tidemill.errors import TidemillError, ValidationError
 from tidemill.files.storage import Storage
+from tidemill.operators.aggregates.extreme import Extreme, as_array
 from tidemill.runtime.state_tables.invariants import Broken, check_records, check_required, check_times
 from tidemill.state.layout import Layout
 from tidemill.state.lookup import Answers
@@ -283,14 +284,17 @@ class StateWriter:
 
 
 def told_by(told: Told, owners: Ints, held: pa.Table, kind: pa.DataType, keys: int) -> pa.Array:
-    """By key what its values tell; ``owners``: the number of the key of each row that is ``held``."""
+    """By key what its values tell. ``owners``: the key's number of each row that is ``held``, ascending."""
     if told.how == "count":
         return pa.array(np.bincount(owners, minlength=keys), pa.int64())
-    values = pa.table({"key": owners, "value": held.column(told.layout.values[0].name)})
-    found = values.group_by("key").aggregate([("value", told.how)])
+    if len(owners) == 0:
+        return pa.nulls(keys, kind)
+    values = single(held.column(told.layout.values[0].name))
+    starts = np.flatnonzero(np.diff(owners, prepend=-1))
+    best = Extreme(told.how == "min", kind).best(values, None, lambda fold, v: fold.reduceat(v, starts))
     places = np.full(keys, -1, np.int64)
-    places[found.column("key").to_numpy()] = np.arange(len(found))
-    return single(found.column(f"value_{told.how}")).take(pa.array(places, mask=places < 0)).cast(kind)
+    places[owners[starts]] = np.arange(len(starts))
+    return as_array(best, kind).take(pa.array(places, mask=places < 0))
 
 
 def _deletes(given: pa.Table) -> Mask:
