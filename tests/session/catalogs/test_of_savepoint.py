@@ -198,6 +198,11 @@ def test_slices_of_windows_can_be_mended(job: tuple[TableEnvironment, Path], tmp
         ).wait()
     with pytest.raises(ValidationError, match=r"column 'COUNT\(\*\)' must be 1 or more. The row: .*c1"):
         editor.execute_sql("UPDATE window_aggregate_1 SET `COUNT(*)` = -1 WHERE city = 'c1'").wait()
+    for column in ("city", "due", "partition_id"):
+        with pytest.raises(
+            NotSupportedError, match=f"UPDATE of the column '{column}', which tells rows apart"
+        ):
+            editor.execute_sql(f"UPDATE window_aggregate_1 SET {column} = NULL")
     editor.execute_sql("UPDATE window_aggregate_1 SET `COUNT(*)` = 77 WHERE city = 'c1'").wait()
     ask(editor, f"CREATE CATALOG u WITH ('type'='savepoint', 'path'='{tmp_path}/updated')", "USE CATALOG u")
     ask(editor, f"SET 'tidemill.savepoint.target' = '{tmp_path}/deleted'")

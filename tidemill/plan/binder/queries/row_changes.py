@@ -41,8 +41,9 @@ def bind_update(
         if name in seen:
             raise ValidationError(f"Target column '{name}' is assigned more than once", position=position)
         if name in fixed:
-            what = "of the primary key" if name in table.primary_key else "that tells rows apart"
-            raise NotSupportedError(f"UPDATE of the column '{name}' {what}", position=position)
+            own = ", which tells rows apart or is the table's own"
+            what = " of the primary key" if name in table.primary_key else own
+            raise NotSupportedError(f"UPDATE of the column '{name}'{what}", position=position)
         seen.add(name)
         values[name] = assignment.value
     return _bound(binder, statement, values, table, context)
