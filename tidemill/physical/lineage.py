@@ -8,8 +8,12 @@ it is, as an expression over sources. So
     SELECT k AS key, COUNT(*), SUM(v) + 1 FROM t WHERE v > 0 GROUP BY k
 
 have one aggregation (``rows`` of both is equal), whose calls are SUM(v) and COUNT(*) of columns of ``t``: the
-second query takes over the state of the first (see ``runtime.evolution``). A node that is not listed here has
-the columns of its inputs in ``rows``, so that any change below it makes another operator of it.
+second query takes over the state of the first (see ``runtime.evolution``). Of joins, Top-N and other
+operators that keep whole rows ``rows`` has the keys, conditions and orders, but not the columns that they only
+carry (see ``physical.lineage_of_rows``). A node that is not listed has the columns of its inputs in ``rows``,
+so that any change below it makes another operator of it.
+
+Conditions joined by AND and the branches of UNION ALL count in whatever order they are written.
 
 Cost: one pass over the plan, as for ``physical.digests``.
 """
@@ -17,33 +21,21 @@ Cost: one pass over the plan, as for ``physical.digests``.
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass, field, is_dataclass, replace
+from dataclasses import dataclass, field, replace
 
-from tidemill.catalog.table import CatalogTable
 from tidemill.physical import nodes as p
-from tidemill.physical.digests import PASSING, canonical, hashed, joined, telling
+from tidemill.physical.digests import PASSING, canonical, hashed, joined
 from tidemill.physical.explain.printer import Printer, call_text
 from tidemill.physical.identities import Identities, without_delay
+from tidemill.physical.lineage_of_rows import row_keepers
+from tidemill.physical.lineage_text import Columns, Lineage, column_of, computed, text_of
 from tidemill.physical.names import free_name
-from tidemill.plan.expressions import AggregateCall, Expr, InputRef
+from tidemill.plan.expressions import AggregateCall
 from tidemill.plan.rules.determinism import is_deterministic
-from tidemill.types.logical import Field, LogicalType
 from tidemill.types.widening import kind_of
 
-Columns = tuple[str, ...]
 _LONGEST = 200
 """Characters of an expression for people."""
-
-
-@dataclass(frozen=True, slots=True)
-class Lineage:
-    """``rows``: which rows. ``columns``: what each field is; a column of a table begins with its name, and is
-    another one if it has a type of another kind. ``texts``: the same for people, as EXPLAIN spells
-    expressions, over columns of tables."""
-
-    rows: str
-    columns: Columns
-    texts: Columns
 
 
 @dataclass(slots=True)
@@ -63,7 +55,7 @@ class Lineages:
 
     def call(self, call: AggregateCall, below: Columns) -> str:
         """What an aggregate call over fields of these ``below`` is."""
-        return hashed(_text(call, below))
+        return hashed(text_of(call, below))
 
     def call_texts(self, calls: Sequence[AggregateCall], below: p.PhysicalNode) -> list[str]:
         """The calls over fields of ``below``, for people."""
@@ -78,7 +70,7 @@ class Lineages:
                 return self._calc(node)
             case p.WatermarkAssigner():
                 below = self.of(node.input)
-                late = _text(without_delay(node.watermark), below.columns)
+                late = text_of(without_delay(node.watermark), below.columns)
                 rows = hashed(joined("Watermark", [below.rows, below.columns[node.rowtime], late]))
                 return replace(below, rows=rows)
             case p.GroupAggregate():
@@ -95,10 +87,11 @@ class Lineages:
                 rows = hashed(joined("Windows", [below.rows, canonical(node.window), *by]))
                 own = [f.name for f in node.fields[len(below.columns) :]]
                 every = range(len(below.columns))
-                return _computed(below, every, rows, [str(i) for i in range(len(own))], own)
+                return computed(below, every, rows, [str(i) for i in range(len(own))], own)
             case p.Union():
                 return self._union([self.of(i) for i in node.inputs])
-        return self._whole(node)
+        kept = row_keepers(node, [self.of(i) for i in node.inputs])
+        return self._whole(node) if kept is None else kept
 
     def _scan(self, node: p.TableSourceScan) -> Lineage:
         rows = self.identities.table(node.table, dict(node.options))
@@ -113,10 +106,10 @@ class Lineages:
         below = self.of(node.input)
         rows = below.rows
         if node.condition is not None:
-            rows = hashed(joined("Filter", [rows, _text(node.condition, below.columns)]))
+            rows = hashed(joined("Filter", [rows, text_of(node.condition, below.columns)]))
         columns: list[str] = []
         for expr in node.projections:
-            column = _column(expr, below.columns)
+            column = column_of(expr, below.columns)
             # What is drawn twice is two values.
             taken = () if is_deterministic(expr) else (*below.columns, *columns)
             columns.append(free_name(column, taken))
@@ -131,7 +124,7 @@ class Lineages:
         rows = hashed(joined("Group", [below.rows, *keys, *said]))
         own = [*(self.call(call, below.columns) for call in node.calls), *["mark"] * node.marked]
         texts = [*self.call_texts(node.calls, node.input), *["changed calls"] * node.marked]
-        return _computed(below, node.keys, rows, own, texts)
+        return computed(below, node.keys, rows, own, texts)
 
     def _window(self, node: p.WindowAggregate) -> Lineage:
         below = self.of(node.input)
@@ -141,9 +134,10 @@ class Lineages:
         spread = [] if node.spread is None else _spread(node.spread, below.columns)
         rows = hashed(joined("Window", [below.rows, *keys, below.columns[node.time], *said, *spread]))
         own = [*(self.call(call, below.columns) for call in node.calls), *node.properties]
-        return _computed(below, node.keys, rows, own, texts)
+        return computed(below, node.keys, rows, own, texts)
 
     def _union(self, inputs: Sequence[Lineage]) -> Lineage:
+        inputs = sorted(inputs, key=lambda branch: branch.rows)
         rows = hashed(joined("Union", [i.rows for i in inputs]))
         columns = zip(*(i.columns for i in inputs), strict=True)
         return Lineage(rows, tuple(f"#{hashed(joined(rows, list(c)))}" for c in columns), inputs[0].texts)
@@ -163,34 +157,7 @@ def _spread(spread: p.Spread, below: Columns) -> list[str]:
     return [str(spread.buckets), *(f"[{', '.join(below[c] for c in columns)}]" for columns in places)]
 
 
-def _computed(
-    below: Lineage, keys: Sequence[int], rows: str, own: Sequence[str], texts: Sequence[str]
-) -> Lineage:
-    """Fields of the input (``keys``), then what is computed."""
-    columns = (*(below.columns[k] for k in keys), *(f"#{hashed(joined(rows, [each]))}" for each in own))
-    return Lineage(rows, columns, (*(below.texts[k] for k in keys), *texts))
-
-
 def _printer(node: p.PhysicalNode, lineage: Lineage) -> Printer:
     return Printer.over([replace(f, name=t) for f, t in zip(node.fields, lineage.texts, strict=True)])
 
 
-def _column(expr: Expr, below: Columns) -> str:
-    return below[expr.index] if isinstance(expr, InputRef) else f"#{hashed(_text(expr, below))}"
-
-
-def _text(value: object, below: Columns) -> str:
-    """As ``canonical``, with columns for references, and no names of results."""
-    if isinstance(value, InputRef):
-        return below[value.index]
-    if isinstance(value, AggregateCall):
-        args = [below[a] for a in value.args]
-        filter_ = "" if value.filter is None else below[value.filter]
-        said = (value.function, value.distinct, value.options, value.user)
-        return joined("Call", [*map(canonical, said), f"[{', '.join(args)}]", filter_])
-    if isinstance(value, tuple | list):
-        return f"[{', '.join(_text(v, below) for v in value)}]"
-    if is_dataclass(value) and not isinstance(value, LogicalType | CatalogTable | Field):
-        parts = [f"{f.name}={_text(getattr(value, f.name), below)}" for f in telling(value)]
-        return joined(type(value).__name__, parts)
-    return canonical(value)

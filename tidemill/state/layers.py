@@ -12,7 +12,9 @@ from dataclasses import dataclass, field, replace
 
 import pyarrow as pa
 
+from tidemill.state.conversion import converted
 from tidemill.state.layout import Layout
+from tidemill.state.manifest import TableEntry
 from tidemill.state.merge import merge_readers
 from tidemill.state.reclaim import reclaimed
 from tidemill.state.run import RunReader
@@ -36,6 +38,7 @@ class TableLayers:
     fresh: list[Layer] = field(default_factory=list)
     added: int = 0
     taken: bool = False
+    converted: bool = False
 
     @property
     def all(self) -> list[Layer]:
@@ -52,6 +55,13 @@ class TableLayers:
     def clear(self) -> None:
         """Forgets all rows."""
         self.stored, self.fresh, self.taken = [], [], True
+
+    def convert(self, entry: TableEntry) -> None:
+        """Makes the stored rows, which are those of ``entry``, such of this layout (see ``state.conversion``)."""
+        readers = [reader for layer in self.stored for reader in layer]
+        self.fresh = converted(self.layout, entry, readers, self.options.slice_bytes, self.now)
+        self.stored = []
+        self.taken = self.converted = True
 
     def take_below(self, code: int) -> list[RunReader]:
         """Removes the rows with a code below ``code`` from all layers, and gives them, newest first."""

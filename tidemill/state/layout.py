@@ -14,6 +14,9 @@ hash code. The upper half of the code is from the key's hash, so all values of a
 lower half is the hash of the values. A ``growing`` multiset never takes rows back, so equal rows need
 not meet, and the hash of one value (``coded``) is enough to spread a key's rows.
 
+If a query that changed has other value columns than rows that are stored (``evolves``), these are converted
+(see ``state.conversion``).
+
 Tables ``by_time`` are ordered first by the time at which a row is due, which is a part of its identity. See
 ``state.timeline``.
 """
@@ -38,7 +41,8 @@ VERSION = b"tidemill.version"
 class Layout:
     """``ttl`` is in milliseconds; 0 keeps rows forever. Only records have a TTL: a multiset expires with
     its record. ``growing``: the multiset only gets new rows, and is read by key (``StateTable.pieces``,
-    ``TimeTable.gather``)."""
+    ``TimeTable.gather``). ``evolves``: rows that are stored may have other value columns; they lack those that
+    are ``late``, and no others. ``counts``: the column that says how often a record is there."""
 
     name: str
     keys: tuple[pa.Field, ...]
@@ -48,6 +52,9 @@ class Layout:
     ttl: int = 0
     growing: bool = False
     by_time: bool = False
+    evolves: bool = False
+    late: tuple[str, ...] = ()
+    counts: str = ""
 
     def __post_init__(self) -> None:
         if self.additive and (self.columns or self.ttl):

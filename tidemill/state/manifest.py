@@ -11,8 +11,8 @@ manifest. A savepoint is a manifest whose files are kept.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
-from dataclasses import asdict, dataclass
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import asdict, dataclass, replace
 from typing import Any
 
 from tidemill.state.record import damaged, decode_record, encode_record
@@ -27,15 +27,26 @@ Layers = tuple[tuple[Run, ...], ...]
 @dataclass(frozen=True, slots=True, kw_only=True)
 class TableShape:
     """Which columns tell rows apart, ``keys`` and ``values``, and after how many milliseconds a row expires.
-    Readers that do not know the operator combine versions of a row by that."""
+    Readers that do not know the operator combine versions of a row by that. ``mixed``: some runs have not all
+    of ``values``, as partitions of different queries came together."""
 
     keys: tuple[str, ...]
     values: tuple[str, ...] = ()
     ttl: int = 0
+    mixed: bool = False
+
+    @classmethod
+    def together(cls, shapes: Sequence[TableShape]) -> TableShape | None:
+        """The shape of runs of different keys; None for none."""
+        if len(set(shapes)) < 2:
+            return shapes[-1] if shapes else None
+        values = dict.fromkeys(value for shape in shapes for value in shape.values)
+        return replace(shapes[-1], values=tuple(values), mixed=True)
 
     @classmethod
     def from_json(cls, data: dict[str, Any]) -> TableShape:
-        return cls(keys=tuple(data["keys"]), values=tuple(data["values"]), ttl=int(data["ttl"]))
+        keys, values = tuple(data["keys"]), tuple(data["values"])
+        return cls(keys=keys, values=values, ttl=int(data["ttl"]), mixed=bool(data.get("mixed")))
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -19,7 +19,7 @@ from dataclasses import dataclass, replace
 import numpy as np
 
 from tidemill.changelog.columns import Hashes
-from tidemill.state.manifest import Layers, Manifest, TableEntry, read_manifest
+from tidemill.state.manifest import Layers, Manifest, TableEntry, TableShape, read_manifest
 from tidemill.state.run import DUE, Run, RunReader
 from tidemill.state.storage import StateFiles
 
@@ -81,7 +81,7 @@ def read_slices(files: StateFiles, slices: Sequence[Slice]) -> Manifest | None:
     for name in sorted({name for part in parts for name in part.tables}):
         entries = [part.tables[name] for part in parts if name in part.tables]
         columns = {column: kind for entry in entries for column, kind in entry.columns.items()}
-        shape = next((entry.shape for entry in reversed(entries) if entry.shape is not None), None)
+        shape = TableShape.together([entry.shape for entry in entries if entry.shape is not None])
         tables[name] = TableEntry(columns=columns, layers=_side_by_side(columns, entries), shape=shape)
     return Manifest(
         epoch=max(p.epoch for p in parts), groups=(slices[0].first, slices[-1].stop), tables=tables

@@ -24,6 +24,7 @@ from dataclasses import dataclass, field, replace
 
 from tidemill.errors import StateError
 from tidemill.files.storage import Storage
+from tidemill.state.conversion import is_other
 from tidemill.state.layers import TableLayers
 from tidemill.state.layout import Layout
 from tidemill.state.manifest import Manifest, TableEntry, manifest_name
@@ -119,8 +120,9 @@ class StateStore:
             layers = open_layers.finish(_Writer(self, numbers[name]))
             if layers is not None:
                 changed = True
+                before = {} if open_layers.converted else _columns(tables.get(name))
                 tables[name] = TableEntry(
-                    columns={**_columns(tables.get(name)), **open_layers.layout.described},
+                    columns={**before, **open_layers.layout.described},
                     layers=tuple(tuple(r.run for r in layer if r.run) for layer in layers),
                     shape=open_layers.layout.shape,
                 )
@@ -142,13 +144,22 @@ class StateStore:
             for layer in (entry.layers if entry is not None else ())
         ]
         layers = TableLayers(layout, self.storage, self.options, self.now, self.epoch, stored)
+        if entry is not None and is_other(layout, entry):
+            layers.convert(entry)
         self._layers[layout.name] = layers
         return layers
 
     def _check_columns(self, layout: Layout, entry: TableEntry) -> None:
         """A column of the same name must be of the same type and version; one that is new is NULL so far,
-        but no row can do without a part of its identity, its weight or its time."""
+        but no row can do without a part of its identity that is not ``late``, its weight or its time."""
         payload = {f.name for f in layout.columns if not f.name.startswith("$")}
+        payload.update(layout.late if is_other(layout, entry) else ())
+        if layout.evolves and entry.shape is not None and entry.shape.keys != layout.shape.keys:
+            raise StateError(
+                f"The state of {self.storage.owner} does not fit: table '{layout.name}' is kept by "
+                f"{', '.join(entry.shape.keys)}, the query needs it by {', '.join(layout.shape.keys)}",
+                hint="Use another checkpoint directory, or run the query that made this one.",
+            )
         for name, kind in layout.described.items():
             found = entry.columns.get(name)
             if found != kind and (found is not None or name not in payload):

@@ -42,6 +42,15 @@ class Rank(Unary):
     def keeps_first(self) -> bool:
         return self.order[0].ascending
 
+    @property
+    def keeps_latest(self) -> bool:
+        """Whether of rows of the same time the one that came last is the first: of all rows by the clock,
+        else only where one row is kept, as in a Deduplicate. A Top-N of several keeps those that came
+        first."""
+        if not self.time or self.order[0].ascending:
+            return False
+        return self.time == "PROCTIME" or (self.function == "ROW_NUMBER" and self.start == self.end == 1)
+
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class SortLimit(Unary):

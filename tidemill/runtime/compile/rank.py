@@ -85,16 +85,8 @@ def rank_spec(node: p.Rank) -> RankSpec:
         start=node.start,
         end=node.end,
         rank=node.fields[-1].name if node.with_rank else "",
-        latest=_keeps_latest(node),
+        latest=node.keeps_latest,
     )
-
-
-def _keeps_latest(node: p.Rank) -> bool:
-    """Whether of rows of the same time the one that came last is the first: of all rows by the clock, else
-    only where one row is kept, as in a Deduplicate. A Top-N of several keeps those that came first."""
-    if not node.time or node.order[0].ascending:
-        return False
-    return node.time == "PROCTIME" or (node.function == "ROW_NUMBER" and node.start == node.end == 1)
 
 
 @build.register

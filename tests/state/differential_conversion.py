@@ -1,0 +1,181 @@
+"""Rows whose value columns change are, in whatever runs and partitions they lie, the rows without the columns
+that went, with NULL in those that came."""
+
+from __future__ import annotations
+
+import random
+from collections import Counter
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+import pytest
+
+from tidemill.changelog.columns import Ints
+from tidemill.changelog.hashing import hash_columns
+from tidemill.errors import StateError
+from tidemill.state.layout import Layout
+from tidemill.state.run import DELETED, WEIGHT
+from tidemill.state.slices import KEY_GROUPS, Slice
+from tidemill.state.spine import SpineOptions
+from tidemill.state.store import StateStore
+
+KEY = pa.field("k", pa.int64())
+VALUES = {name: pa.field(name, pa.string() if name == "c" else pa.int64()) for name in "abcd"}
+Row = dict[str, Any]
+
+
+def layout(names: str, late: str = "", **said: Any) -> Layout:
+    values = tuple(VALUES[name] for name in sorted(names))
+    return Layout(name="t", keys=(KEY,), values=values, evolves=True, late=tuple(late), **said)
+
+
+def column(rows: list[Row], field: pa.Field) -> pa.Array:
+    return pa.array([row.get(field.name) for row in rows], field.type)
+
+
+def codes(shape: Layout, rows: list[Row]) -> np.ndarray[Any, Any]:
+    keys = hash_columns([column(rows, KEY)], len(rows))
+    return shape.codes(keys, [column(rows, f) for f in shape.coded])
+
+
+def put(store: StateStore, shape: Layout, rows: list[Row], weights: Ints) -> None:
+    columns = {f.name: column(rows, f) for f in (KEY, *shape.values)}
+    columns[WEIGHT] = pa.array(weights)
+    if shape.by_time:
+        dues = np.array([row["due"] for row in rows], np.int64)
+        store.timeline(shape).put(dues, codes(shape, rows), columns)
+    else:
+        store.table(shape).put(codes(shape, rows), columns)
+
+
+def held(store: StateStore, shape: Layout) -> Counter[tuple[Any, ...]]:
+    if shape.by_time:
+        table = store.timeline(shape).range(0, 100)
+    else:
+        keys = pa.array(sorted(range(6), key=lambda k: int(hash_columns([pa.array([k])], 1)[0])))
+        owners, table = store.table(shape).pieces(hash_columns([keys], 6), [keys])
+        table = table.drop_columns(["k"]).append_column("k", keys.take(pa.array(owners)))
+    found = Counter[tuple[Any, ...]]()
+    for row in table.to_pylist():
+        due = (row["$due"],) if shape.by_time else ()
+        found[(*due, row["k"], *(row[f.name] for f in shape.values))] += row[WEIGHT]
+    return Counter({row: count for row, count in found.items() if count})
+
+
+@pytest.mark.parametrize("seed", range(12))
+@pytest.mark.parametrize("family", ["multiset", "growing", "by time"])
+def test_rows_become_those_of_the_query_that_reads_them(tmp_path: Path, family: str, seed: int) -> None:
+    chance = random.Random(seed)
+    said = {"additive": True, "growing": family != "multiset", "by_time": family == "by time"}
+    options = SpineOptions(slice_bytes=200)
+    names, seen = "ab", Counter[tuple[Any, ...]]()
+    base: str | None = None
+    for epoch in range(1, 9):
+        before = names
+        if epoch % 2 == 0:
+            names = "".join(chance.sample("abcd", chance.randrange(1, 5)))
+        late = "".join(set(names) - set(before))
+        shape = layout(names, late, **said)
+        store = StateStore.open(str(tmp_path), "o", 0, base, epoch, options=options)
+        due = ("due",) if shape.by_time else ()
+        gone = Counter[tuple[Any, ...]]()
+        for row, count in seen.items():
+            own = dict(zip((*due, "k", *sorted(before)), row, strict=True))
+            gone[(*(own[d] for d in due), own["k"], *(own.get(f.name) for f in shape.values))] += count
+        seen = gone
+        rows = [
+            {
+                "due": chance.randrange(9),
+                "k": chance.randrange(6),
+                "c": chance.choice("xy"),
+                **{n: chance.choice([None, 1, 2]) for n in "abd"},
+            }
+            for _ in range(20)
+        ]
+        if chance.random() < 0.8:
+            put(store, shape, rows, np.ones(20, np.int64))
+            for row in rows:
+                seen[(*(row[d] for d in due), row["k"], *(row[f.name] for f in shape.values))] += 1
+        assert held(store, shape) == seen
+        base = store.flush()
+        assert held(StateStore.open(str(tmp_path), "o", 0, base, epoch + 1), shape) == seen
+
+
+@pytest.mark.parametrize("by_time", [False, True])
+def test_partitions_that_were_left_by_different_queries_come_together(tmp_path: Path, by_time: bool) -> None:
+    said = {"additive": True, "by_time": by_time}
+    middle = KEY_GROUPS // 2
+    rows = [{"k": k, "a": 1, "b": 2, "d": 3, "due": k} for k in range(6)]
+    upper = codes(layout("", **said), rows) >= np.uint64(1 << 63)
+    slices = []
+    for number, names in enumerate(("ab", "abd")):
+        own = [row for row, is_upper in zip(rows, upper, strict=True) if is_upper == bool(number)]
+        assert own
+        groups = (number * middle, middle + number * middle)
+        store = StateStore.open(str(tmp_path), "o", number, None, 1, groups=groups)
+        put(store, layout(names, **said), own, np.ones(len(own), np.int64))
+        slices.append(Slice(store.flush() or "", *groups))
+    store = StateStore.open(str(tmp_path), "o", 0, slices, 2)
+    shape = layout("abd", "d", **said)
+    wanted = {row["k"]: 3 if is_upper else None for row, is_upper in zip(rows, upper, strict=True)}
+    for state in (store, StateStore.open(str(tmp_path), "o", 0, store.flush() or slices, 3)):
+        assert {row[-4]: row[-1] for row in held(state, shape)} == wanted
+        found = store.table(shape).weights if not by_time else None
+        if found is not None:
+            order = np.argsort(codes(shape, [{**r, "d": wanted[r["k"]]} for r in rows]))
+            asked = [{**rows[i], "d": wanted[rows[i]["k"]]} for i in order]
+            weights = found(codes(shape, asked), [column(asked, f) for f in (KEY, *shape.values)])
+            assert weights.tolist() == [1] * 6, "they lie where they are looked for"
+
+
+def test_records_that_are_one_now_are_there_as_often_as_they_were(tmp_path: Path) -> None:
+    columns = (pa.field("$count", pa.int64()), pa.field("$matches", pa.int64()))
+    said = {"columns": columns, "ttl": 100, "counts": "$count"}
+    base: str | None = None
+    for epoch, (b, count, now, gone) in enumerate([(1, 2, 10, False), (2, 3, 20, False), (3, 9, 30, True)], 1):
+        shape = layout("ab", **said)
+        store = StateStore.open(str(tmp_path), "o", 0, base, epoch, now=now)
+        row = [{"k": 1, "a": 5, "b": b, "$count": count, "$matches": b}]
+        store.table(shape).put(
+            codes(shape, row),
+            {f.name: column(row, f) for f in (KEY, *shape.values, *columns)},
+            np.array([gone]),
+        )
+        base = store.flush()
+    shape = layout("a", **said)
+    for now, found in ((109, [(5, 5, 2)]), (115, [(5, 3, 2)]), (121, [])):
+        store = StateStore.open(str(tmp_path), "o", 0, base, 4, now=now)
+        table = store.table(shape).everything()
+        assert [(r["a"], r["$count"], r["$matches"]) for r in table.to_pylist()] == found
+        assert not any(table.column(DELETED).to_pylist())
+        assert [r["$time"] for r in table.to_pylist()] == [20] * len(found)
+
+
+def test_rows_keep_their_order_of_arrival(tmp_path: Path) -> None:
+    sequence = pa.field("$seq", pa.int64())
+    wide = replace(layout("ab", additive=True), values=(sequence, VALUES["a"], VALUES["b"]))
+    narrow = replace(wide, values=(sequence, VALUES["b"]))
+    rows = [{"k": 1, "a": i, "b": 100 * i, "$seq": s} for i, s in enumerate([7, 7, 7, 5, 9])]
+    store = StateStore.open(str(tmp_path), "o", 0, None, 1)
+    put(store, wide, rows, np.ones(5, np.int64))
+    store = StateStore.open(str(tmp_path), "o", 0, store.flush(), 2)
+    found = sorted(store.table(narrow).everything().to_pylist(), key=lambda row: row["$seq"])
+    contents = hash_columns([column(rows, VALUES["a"]), column(rows, VALUES["b"])], 5)
+    tied = sorted((0, 1, 2), key=lambda i: int(contents[i]))
+    assert [row["b"] for row in found] == [300, *(100 * i for i in tied), 400]
+    assert len({row["$seq"] for row in found}) == 5
+
+
+def test_a_column_that_rows_cannot_do_without_is_missed(tmp_path: Path) -> None:
+    store = StateStore.open(str(tmp_path), "o", 0, None, 1)
+    put(store, layout("a", additive=True), [{"k": 1, "a": 1}], np.ones(1, np.int64))
+    store = StateStore.open(str(tmp_path), "o", 0, store.flush(), 2)
+    with pytest.raises(StateError, match="column 'b' of its table 't' is missing"):
+        store.table(layout("ab", additive=True))
+    with pytest.raises(StateError, match="kept by k, the query needs it by j"):
+        StateStore.open(str(tmp_path), "o", 0, store.base, 2).table(
+            replace(layout("a", additive=True), keys=(pa.field("j", pa.int64()),))
+        )

@@ -1,0 +1,67 @@
+"""The words of lineages (see ``physical.lineage``): what expressions and calls are, over columns of sources."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, is_dataclass
+
+from tidemill.catalog.table import CatalogTable
+from tidemill.physical.digests import canonical, hashed, joined, telling
+from tidemill.plan.expressions import AggregateCall, Call, Expr, InputRef, OverCall, SortKey
+from tidemill.plan.predicates import conjuncts, disjuncts
+from tidemill.types.logical import Field, LogicalType
+
+Columns = tuple[str, ...]
+_IN_ANY_ORDER = {"AND": conjuncts, "OR": disjuncts}
+
+
+@dataclass(frozen=True, slots=True)
+class Lineage:
+    """``rows``: which rows. ``columns``: what each field is; a column of a table begins with its name, and is
+    another one if it has a type of another kind. ``texts``: the same for people, as EXPLAIN spells
+    expressions, over columns of tables. ``kept``: which rows the operator's own state is of, if these are not
+    the rows that it gives: a Top-N shows a part of them."""
+
+    rows: str
+    columns: Columns
+    texts: Columns
+    kept: str = ""
+
+
+def computed(
+    below: Lineage, keys: Sequence[int], rows: str, own: Sequence[str], texts: Sequence[str]
+) -> Lineage:
+    """Fields of the input (``keys``), then what is computed."""
+    columns = (*(below.columns[k] for k in keys), *(f"#{hashed(joined(rows, [each]))}" for each in own))
+    return Lineage(rows, columns, (*(below.texts[k] for k in keys), *texts))
+
+
+def column_of(expr: Expr, below: Columns) -> str:
+    return below[expr.index] if isinstance(expr, InputRef) else f"#{hashed(text_of(expr, below))}"
+
+
+def text_of(value: object, below: Columns) -> str:
+    """As ``canonical``, with columns for references, no names of results, and what AND and OR join sorted."""
+    if isinstance(value, InputRef):
+        return below[value.index]
+    if isinstance(value, Call) and value.function in _IN_ANY_ORDER:
+        parts = [text_of(part, below) for part in _IN_ANY_ORDER[value.function](value)]
+        return joined(value.function, sorted(parts))
+    if isinstance(value, SortKey):
+        return joined(below[value.index], [canonical(value.ascending), canonical(value.nulls_first)])
+    if isinstance(value, OverCall):
+        order, frame = ([text_of(x, below) for x in xs] for xs in (value.order, (value.lower, value.upper)))
+        said = (value.function, value.distinct, value.options, value.rows)
+        args = [below[a] for a in value.args]
+        return joined("Over", [*map(canonical, said), f"[{', '.join(args)}]", *order, *frame])
+    if isinstance(value, AggregateCall):
+        args = [below[a] for a in value.args]
+        filter_ = "" if value.filter is None else below[value.filter]
+        said = (value.function, value.distinct, value.options, value.user)
+        return joined("Call", [*map(canonical, said), f"[{', '.join(args)}]", filter_])
+    if isinstance(value, tuple | list):
+        return f"[{', '.join(text_of(v, below) for v in value)}]"
+    if is_dataclass(value) and not isinstance(value, LogicalType | CatalogTable | Field):
+        parts = [f"{f.name}={text_of(getattr(value, f.name), below)}" for f in telling(value)]
+        return joined(type(value).__name__, parts)
+    return canonical(value)
