@@ -1,4 +1,4 @@
-"""A query that changes while its state stays: compiled plans whose aggregation runs here, epoch by epoch."""
+"""A query that changes while its state stays: compiled plans whose operator runs here, epoch by epoch."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 import pyarrow as pa
 
-from tidemill.changelog.rowkind import KIND_COLUMN, SEQUENCE_COLUMN
+from tidemill.changelog.rowkind import INSERT_ONLY, KIND_COLUMN, SEQUENCE_COLUMN
 from tidemill.changelog.watermarks import NONE, WATERMARK_COLUMN
 from tidemill.config.option import Configuration
 from tidemill.operators.api import EpochContext
@@ -45,7 +45,7 @@ def session(*tables: str, **options: str) -> SessionContext:
 
 @dataclass
 class ChangingQuery:
-    """``start`` gives the job another query; ``epoch`` feeds rows to its one aggregation."""
+    """``start`` gives the job another query; ``epoch`` feeds rows to its one operator, per input."""
 
     root: Path
     context: SessionContext = field(default_factory=session)
@@ -77,15 +77,18 @@ class ChangingQuery:
         self.identity, self._keyed = wanted, keyed
         return found
 
-    def epoch(self, rows: list[Row], watermark: int = NONE) -> list[tuple[int, tuple[Any, ...]]]:
-        """The changes that the epoch gives, as (kind, fields)."""
+    def epoch(
+        self, *inputs: list[Row], watermark: int = NONE, time: int = 0
+    ) -> list[tuple[int, tuple[Any, ...]]]:
+        """The changes that the epoch gives, as (kind, fields); a row's kind is its ``kind``."""
         assert self._keyed is not None
         self.number += 1
         store = StateStore.open(str(self.root), self._keyed.operator, 0, self._base, self.number)
         context = EpochContext(
-            epoch=self.number, time=0, partition=0, watermark=watermark, before=NONE, reached=watermark
+            epoch=self.number, time=time, partition=0, watermark=watermark, before=NONE, reached=watermark
         )
-        output = self._keyed.spec.step((self._table(rows),), store, context)
+        tables = (self._table(port, rows) for port, rows in zip(self._keyed.ports, inputs, strict=True))
+        output = self._keyed.spec.step(tuple(tables), store, context)
         self._base = store.flush()
         kinds = [0] * len(output)
         if KIND_COLUMN in output.schema.names:
@@ -94,12 +97,13 @@ class ChangingQuery:
         fields = [tuple(row.values()) for row in output.to_pylist()]
         return list(zip(kinds, fields, strict=True))
 
-    def _table(self, rows: list[Row]) -> pa.Table:
-        assert self._keyed is not None
-        (port,) = self._keyed.ports
+    def _table(self, port: g.Port, rows: list[Row]) -> pa.Table:
         columns: dict[str, pa.Array] = {}
+        types = {} if port.schema is None else {f.name: f.type for f in port.schema}
         for reference, name in zip(port.references, port.columns, strict=True):
-            columns[name] = _column(reference, rows)
+            columns[name] = _column(_source_column(port.input, reference), rows, types.get(name))
+        if port.input.kinds != INSERT_ONLY:
+            columns[KIND_COLUMN] = pa.array([row.get("kind", 0) for row in rows], pa.int8())
         if port.input.sequenced:
             first = self.number * 1_000_000
             columns[SEQUENCE_COLUMN] = pa.array(range(first, first + len(rows)), pa.int64())
@@ -108,10 +112,20 @@ class ChangingQuery:
         return pa.table(columns)
 
 
-def _column(name: str, rows: list[Row]) -> pa.Array:
+def _source_column(node: g.ExecNode, name: str) -> str:
+    """What a column of ``node`` is called in its source."""
+    while isinstance(node, g.Select) and name in node.columns:
+        reference = node.references[node.columns.index(name)]
+        if reference is None:
+            break
+        node, name = node.input, reference
+    return name
+
+
+def _column(name: str, rows: list[Row], kind: pa.DataType | None) -> pa.Array:
     if name == TIME or name == "ts":
         return pa.array([row["ts"] * 1000 for row in rows], pa.timestamp("us"))
     if name.startswith("$f"):
         return pa.array([row["f"] is True for row in rows], pa.bool_())
     kinds = {"k": pa.int32(), "f": pa.bool_()}
-    return pa.array([row[name] for row in rows], kinds.get(name, pa.int64()))
+    return pa.array([row[name] for row in rows], kind or kinds.get(name, pa.int64()))

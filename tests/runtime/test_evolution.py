@@ -136,7 +136,7 @@ def test_open_windows_go_on_under_another_query(tmp_path: Path, function: str, s
         came = rows(chance, 6, 0, 20)
         assert query.epoch(came) == []
         seen += [(query.number, row) for row in came]
-    got = [fields for _, fields in query.epoch([], END)]
+    got = [fields for _, fields in query.epoch([], watermark=END)]
     assert len(got) == len({(row["k"], end) for _, row in seen for end in ends_of(row["ts"])})
     for key, *shown, _, end in got:
         at = (end - dt.datetime(1970, 1, 1)) // dt.timedelta(milliseconds=1)
@@ -167,7 +167,7 @@ def test_sessions_and_windows_that_were_shown_go_on(tmp_path: Path, window: str,
         seen += [(query.number + 1, row) for row in came]
         shown = {fields[0]: fields for kind, fields in query.epoch(came) if kind in (0, 2)}
         assert early or not shown
-    shown |= {fields[0]: fields for kind, fields in query.epoch([], END) if kind in (0, 2)}
+    shown |= {fields[0]: fields for kind, fields in query.epoch([], watermark=END) if kind in (0, 2)}
     assert shown.keys() >= {row["k"] for row in (came if early else [row for _, row in seen])}
     for key, fields in shown.items():
         own = [(epoch, row) for epoch, row in seen if row["k"] == key]

@@ -24,11 +24,14 @@ from tidemill.operators.api import EpochContext
 from tidemill.operators.over.window import Frame, Window, evaluate
 from tidemill.operators.rows.entries import (
     Entries,
+    Late,
     arrivals,
     entry_layout,
+    kept_columns,
     load_entries,
     put_entries,
     surviving,
+    with_lacks,
 )
 from tidemill.operators.rows.ordering import OrderKey, codes, sort_rows
 from tidemill.operators.rows.row_difference import bag_difference, copy_number
@@ -51,6 +54,7 @@ class OverSpec:
     """``columns``: the row, (name, type); ``functions`` become columns after it.
 
     ``update_before``: -U goes with every +U. ``insert_only``: only +I can come out, no ``$kind`` column.
+    ``late``: columns that rows stored before lack, and since when rows have them; None: they go by place.
     """
 
     columns: tuple[tuple[str, pa.DataType], ...]
@@ -60,6 +64,7 @@ class OverSpec:
     insert_only: bool = False
     sequence: bool = False
     state_ttl: int = 0
+    late: Late | None = None
 
     @property
     def fingerprint(self) -> str:
@@ -69,13 +74,24 @@ class OverSpec:
     @property
     def kept(self) -> tuple[str, ...]:
         """The columns that are not of the partition key."""
-        return tuple(n for n, _ in self.columns if n not in self.partition)
+        return kept_columns(self.columns, self.partition, self.late)
+
+    @property
+    def evolving(self) -> tuple[Layout, ...]:
+        """See ``operators.api.Evolving``."""
+        return () if self.late is None else (self.layout,)
+
+    @property
+    def needed(self) -> frozenset[str]:
+        """The columns that rows are ordered by."""
+        return frozenset(key.name for function in self.functions for key in function.order)
 
     @cached_property
     def layout(self) -> Layout:
         types = dict(self.columns)
         keys = tuple(pa.field(p, types[p]) for p in self.partition)
-        return entry_layout("rows", keys, tuple(pa.field(n, types[n]) for n in self.kept), self.state_ttl)
+        values = tuple(pa.field(n, types[n]) for n in self.kept)
+        return entry_layout("rows", keys, values, self.state_ttl, self.late)
 
     def output_schema(self) -> pa.Schema:
         results = ((f.call.name, f.call.result) for f in self.functions)
@@ -115,7 +131,7 @@ class _Step:
             np.ones(len(table), np.int64) if weights is None else weights[groups.order],
             np.zeros(len(table), np.bool_),
         )
-        rows = load_entries(spec.layout, state, hashes, keys).then(new)
+        rows = with_lacks(load_entries(spec.layout, state, hashes, keys).then(new), spec.kept, spec.late)
         left = surviving(rows)
         columns = dict(zip(spec.kept, rows.columns, strict=True))
         columns |= {n: k.take(pa.array(rows.owners)) for n, k in zip(spec.partition, keys, strict=True)}

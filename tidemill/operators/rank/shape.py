@@ -12,7 +12,7 @@ import pyarrow as pa
 from tidemill.changelog.columns import Ints
 from tidemill.changelog.rowkind import SEQUENCE_COLUMN
 from tidemill.changelog.watermarks import WATERMARK_COLUMN
-from tidemill.operators.rows.entries import entry_layout
+from tidemill.operators.rows.entries import Late, entry_layout, kept_columns
 from tidemill.operators.rows.keyed_rows import RowsByKey
 from tidemill.operators.rows.ordering import OrderKey
 from tidemill.operators.rows.schemas import output_schema
@@ -33,7 +33,10 @@ class RankShape:
     shown, with EVERY_STEP in every epoch; else the net change. ``timed``, with EVERY_STEP: rows carry their
     watermark, and a change that of the row that made it. With EVERY_STEP a change has the number of the row
     that made it.
-    ``exclusive``: an epoch that ends with several different rows in a partition is an ExecutionError.
+    ``exclusive``: an epoch that ends with several different rows in a partition is an ExecutionError, which
+    calls the partition's columns ``key_names``.
+    ``several``: a partition's rows are kept as those of a Top-N of several, as they are stored so.
+    ``late``: columns that rows stored before lack, and since when rows have them; None: they go by place.
     """
 
     function: str
@@ -53,6 +56,9 @@ class RankShape:
     sequence: bool = False
     timed: bool = False
     state_ttl: int = 0
+    several: bool = False
+    late: Late | None = None
+    key_names: tuple[str, ...] = ()
 
     @property
     def fingerprint(self) -> str:
@@ -71,7 +77,18 @@ class RankShape:
             return self.records.layout
         types = dict(self.columns)
         keys = tuple(pa.field(p, types[p]) for p in self.partition)
-        return entry_layout("rows", keys, tuple(pa.field(n, types[n]) for n in self.kept), self.state_ttl)
+        values = tuple(pa.field(n, types[n]) for n in self.kept)
+        return entry_layout("rows", keys, values, self.state_ttl, self.late)
+
+    @property
+    def evolving(self) -> tuple[Layout, ...]:
+        """See ``operators.api.Evolving``."""
+        return () if self.late is None else (self.layout,)
+
+    @property
+    def most_rows(self) -> int | None:
+        """How many ranks of a partition are kept at most; None: all."""
+        return self.end if self.prunes else None
 
     @cached_property
     def records(self) -> RowsByKey:
@@ -103,7 +120,7 @@ class RankShape:
     @property
     def kept(self) -> tuple[str, ...]:
         """The columns that are not of the partition key."""
-        return tuple(n for n, _ in self.columns if n not in self.partition)
+        return kept_columns(self.columns, self.partition, self.late)
 
     @property
     def prunes(self) -> bool:
@@ -124,7 +141,8 @@ class RankShape:
     @property
     def keeps_one(self) -> bool:
         """Whether a partition's state is its one shown row."""
-        return self.prunes and self.start == self.end == 1 and self.function == "ROW_NUMBER"
+        one = self.start == self.end == 1 and self.function == "ROW_NUMBER"
+        return self.prunes and one and not self.several
 
     def output_schema(self) -> pa.Schema:
         rank = ((self.rank, pa.int64()),) if self.rank else ()

@@ -17,7 +17,14 @@ from tidemill.errors import ExecutionError
 from tidemill.operators.api import EpochContext
 from tidemill.operators.rank.ranking import Ranking
 from tidemill.operators.rank.shown_rows import Shown, by_place, by_row
-from tidemill.operators.rows.entries import Entries, arrivals, load_entries, put_entries, surviving
+from tidemill.operators.rows.entries import (
+    Entries,
+    arrivals,
+    load_entries,
+    put_entries,
+    surviving,
+    with_lacks,
+)
 from tidemill.operators.rows.ordering import codes
 from tidemill.state.store import StateStore
 
@@ -40,7 +47,7 @@ class RankStep(Ranking):
         if self.spec.prunes:
             hopeful = self._hopeful(stored, new, keys)
             new = _of(hopeful, self._pushing(hopeful, keys))
-        rows = stored.then(new)
+        rows = with_lacks(stored.then(new), self.spec.kept, self.spec.late)
         self.arrival = arrivals(rows)
         order = self._codes(rows, keys)
         left = surviving(rows)
@@ -89,7 +96,8 @@ class RankStep(Ranking):
         if len(differs) == 0:
             return
         owner = int(owners[differs[0]])
-        shown = ", ".join(f"{n}={k[owner].as_py()}" for n, k in zip(self.spec.partition, keys, strict=True))
+        names = self.spec.key_names or self.spec.partition
+        shown = ", ".join(f"{n}={k[owner].as_py()}" for n, k in zip(names, keys, strict=True))
         raise ExecutionError(
             "Primary key constraint violation: multiple distinct records with the same primary key detected. "
             f"Conflicting key: [{shown}].",

@@ -7,7 +7,8 @@ equal row, as in Flink's list states) and puts the difference. Cost: the entries
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from collections.abc import Iterable
+from dataclasses import dataclass, replace
 
 import numpy as np
 import pyarrow as pa
@@ -17,6 +18,7 @@ from tidemill.changelog.grouping import group_rows
 from tidemill.changelog.hashing import hash_columns
 from tidemill.changelog.rowkind import SEQUENCE_COLUMN
 from tidemill.operators.rows.grouped import segmented_accumulate
+from tidemill.operators.rows.stored_before import as_stored
 from tidemill.state.layout import Layout
 from tidemill.state.run import WEIGHT
 from tidemill.state.table import StateTable
@@ -24,7 +26,26 @@ from tidemill.state.table import StateTable
 COUNT = "$count"
 
 
-def entry_layout(name: str, keys: tuple[pa.Field, ...], values: tuple[pa.Field, ...], ttl: int) -> Layout:
+Late = tuple[tuple[str, int], ...]
+"""Columns that rows stored before lack, and the first epochs whose rows have them."""
+
+
+def kept_columns(
+    columns: Iterable[tuple[str, object]], keys: tuple[str, ...], late: Late | None
+) -> tuple[str, ...]:
+    """The names of ``columns`` that are not of the key; where a query may have others, in an order that does
+    not depend on the query."""
+    names = [name for name, _ in columns if name not in keys]
+    return tuple(names if late is None else sorted(names))
+
+
+def entry_layout(
+    name: str,
+    keys: tuple[pa.Field, ...],
+    values: tuple[pa.Field, ...],
+    ttl: int,
+    late: Late | None = None,
+) -> Layout:
     """The state table of a key's rows; with TTL it holds counts, as an expired copy must not cut a weight."""
     return Layout(
         name=name,
@@ -33,6 +54,9 @@ def entry_layout(name: str, keys: tuple[pa.Field, ...], values: tuple[pa.Field, 
         columns=(pa.field(COUNT, pa.int64()),) if ttl else (),
         additive=not ttl,
         ttl=ttl,
+        evolves=late is not None,
+        late=tuple(name for name, _ in late or ()),
+        counts=COUNT if ttl else "",
     )
 
 
@@ -62,6 +86,16 @@ class Entries:
             np.concatenate([self.weights, later.weights]),
             np.concatenate([self.old, later.old]),
         )
+
+
+def with_lacks(entries: Entries, names: tuple[str, ...], late: Late | None) -> Entries:
+    """Stored entries, then the epoch's, of which those that take back what was stored before a ``late`` column
+    came lack it as well. ``names``: of the columns."""
+    if not late:
+        return entries
+    columns = dict(zip(names, entries.columns, strict=True))
+    found = as_stored(entries.owners, columns, entries.weights, entries.old, late)
+    return replace(entries, columns=[found[name] for name in names])
 
 
 def load_entries(layout: Layout, table: StateTable, hashes: Hashes, keys: list[pa.Array]) -> Entries:

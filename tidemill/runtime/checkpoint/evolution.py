@@ -1,6 +1,6 @@
 """What becomes of state when a job starts with another query than the one that left it.
 
-Operators are compared by their ids, calls by theirs, columns by name (``runtime.compile.state_names``). A
+Operators are compared by their ids, calls and columns of kept rows by theirs, columns of state by name (``runtime.compile.state_names``). A
 part is *kept*; *added* with its initial value; *complete* at once, as the state that is there has all of it;
 or *dropped*; *replaced*, if a column of the result would be another call, which must be allowed. What would
 mean something else than before is *refused*, with the reason:
@@ -21,7 +21,7 @@ from functools import partial
 from tidemill.errors import StateError
 from tidemill.physical.identities import RULES
 from tidemill.runtime.checkpoint.identity import JobIdentity, changed_fact, difference, lost_part
-from tidemill.runtime.checkpoint.operator_schema import CallSchema, OperatorSchema
+from tidemill.runtime.checkpoint.operator_schema import CallSchema, ColumnSchema, OperatorSchema
 from tidemill.types.widening import is_wider
 
 _OTHER = "Run the query that made it, or start this one in a new directory, without a savepoint."
@@ -131,12 +131,19 @@ def _compared(then: OperatorSchema, now: OperatorSchema) -> Iterator[Change]:
     gone = [call for call in then.calls if call.id not in here]
     replaced = {call.name: call for call in gone}
     epochs = {call.born for call in now.calls if call.id not in before}
-    lacks = (x for x in _lacks(then, now) if not any(_begins(part, epochs) for part in x))
+    added = _added(then, now)
+    lacks = (
+        (table, name)
+        for table, name in _lacks(then, now)
+        if name not in added and not any(_begins(part, epochs) for part in (table, name))
+    )
     unlike = next((_unlike(then, now, *column) for column in lacks), "") or _narrower(then, now)
+    unlike = _other_rows(then, now) or unlike
     # Windows that keep whole rows keep them for all calls: none has state of its own, but what it has shown.
     parts = (part for table, columns in now.tables.items() for part in (table, *columns))
     apart = bool(unlike) or any(_begins(x, epochs) for x in parts if not x.startswith("#"))
     yield _whole(now, unlike and f"the state of {now.text} is laid out in another way: {unlike}")
+    yield from _columns(then, now)
     for call in now.calls:
         part = partial(Change, operator=now.text, part=call.text)
         stored = before.get(call.id)
@@ -148,6 +155,46 @@ def _compared(then: OperatorSchema, now: OperatorSchema) -> Iterator[Change]:
             yield _new(part, call, now, apart)
     for call in gone:
         yield Change(operator=now.text, part=call.text, verdict=Verdict.DROPPED)
+
+
+def _added(then: OperatorSchema, now: OperatorSchema) -> dict[str, ColumnSchema]:
+    """The columns of kept rows that rows stored by the query before lack."""
+    before = {column.id for column in then.columns}
+    return {column.name: column for column in now.columns if column.id not in before}
+
+
+def _columns(then: OperatorSchema, now: OperatorSchema) -> Iterator[Change]:
+    """The columns of the rows that an operator keeps."""
+    added = _added(then, now)
+    for column in now.columns:
+        part = partial(Change, operator=now.text, part=column.text)
+        if column.name in added or (column.needed and column.since):
+            yield _new_column(part, column)
+        else:
+            yield part(verdict=Verdict.KEPT)
+    here = {column.id for column in now.columns}
+    for column in then.columns:
+        if column.id not in here:
+            yield Change(operator=now.text, part=column.text, verdict=Verdict.DROPPED)
+
+
+def _new_column(part: Part, column: ColumnSchema) -> Change:
+    lacks = f"{column.text} is NULL for rows stored before epoch {column.since}"
+    if column.needed:
+        return part(verdict=Verdict.REFUSED, detail=f"{lacks}, and rows are ordered by it")
+    if column.type.partition(" *")[0].endswith(" NOT NULL"):
+        return part(verdict=Verdict.REFUSED, detail=f"{lacks}, and its type is {column.type}")
+    return part(verdict=Verdict.ADDED, detail=f"is NULL for rows stored before epoch {column.since}")
+
+
+def _other_rows(then: OperatorSchema, now: OperatorSchema) -> str:
+    """Why rows that an operator has kept are not those that it would have kept as the query is now."""
+    if then.changing != now.changing:
+        return "rows of its input may be taken back now" if any(now.changing) else "rows of its input only come now"
+    if then.limit and (now.limit > then.limit or not now.limit):
+        wanted = f"the query shows {now.limit}" if now.limit else "the query shows all"
+        return f"it has the first {then.limit} rows of a key, {wanted}: those beyond were not kept"
+    return ""
 
 
 def _stayed(part: Part, then: CallSchema, now: CallSchema) -> Change:

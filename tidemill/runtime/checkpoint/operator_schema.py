@@ -28,12 +28,28 @@ class CallSchema:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class ColumnSchema:
+    """A column of rows that an operator keeps. ``id``: what it is, over columns of sources, and of which input;
+    ``name``: what state calls it; ``text``: what it is, for people; ``type``: as Flink spells it; ``since``: the
+    first epoch whose rows have it, 0 if all do. ``needed``: no row can do without it."""
+
+    id: str
+    name: str
+    text: str
+    type: str
+    since: int = 0
+    needed: bool = False
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class OperatorSchema:
     """``rows``: which rows it gives (``physical.lineage``). ``identity``: all that its state depends on
     (``physical.identities``). ``text``: as EXPLAIN has it. ``tables``: by name, the columns of each with type
     and version; ``keys``: the keys of these. ``labels``: by what columns are called in state: what they are
     for people. ``types``: by the same, as Flink spells types, of columns of the input. ``retracts``: rows may
-    be taken back from it."""
+    be taken back from it. Of an operator that keeps rows ``columns`` are the columns that it carries,
+    ``changing`` says per input whether rows may be taken back, ``limit`` how many rows of a key it keeps at
+    most, 0 for all."""
 
     kind: str
     text: str
@@ -45,6 +61,9 @@ class OperatorSchema:
     tables: dict[str, dict[str, str]] = field(default_factory=dict)
     labels: dict[str, str] = field(default_factory=dict)
     types: dict[str, str] = field(default_factory=dict)
+    columns: tuple[ColumnSchema, ...] = ()
+    changing: tuple[bool, ...] = ()
+    limit: int = 0
 
     def readable(self, name: str) -> str:
         """What a table or column of state is called, for people. Names by lineage are found within others."""
@@ -59,4 +78,6 @@ class OperatorSchema:
     def from_json(cls, data: dict[str, Any]) -> Self:
         """TypeError or KeyError if ``data`` is none."""
         calls = tuple(CallSchema(**{**c, "arg_types": tuple(c["arg_types"])}) for c in data["calls"])
-        return cls(**{**data, "calls": calls, "keys": tuple(data["keys"])})
+        columns = tuple(ColumnSchema(**column) for column in data.get("columns", ()))
+        told = {"keys": tuple(data["keys"]), "changing": tuple(data.get("changing", ()))}
+        return cls(**{**data, **told, "calls": calls, "columns": columns})

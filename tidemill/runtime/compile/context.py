@@ -23,7 +23,7 @@ from tidemill.plan.column_filters import column_filters
 from tidemill.plan.expressions import Expr, InputRef
 from tidemill.runtime import graph as g
 from tidemill.runtime.checkpoint.operator_schema import OperatorSchema
-from tidemill.runtime.compile.state_names import NamedCalls, StateNames, operator_schema, unused
+from tidemill.runtime.compile.state_names import NamedCalls, NamedRows, StateNames, operator_schema, unused
 from tidemill.runtime.spark.expressions import Translator
 from tidemill.types.logical import Field
 
@@ -203,12 +203,19 @@ class CompileContext:
         return tuple(replace(given, name=own.name) for own, given in named)
 
     def add_operator(
-        self, kind: str, node: p.PhysicalNode, spec: OperatorSpec, calls: NamedCalls | None = None
+        self,
+        kind: str,
+        node: p.PhysicalNode,
+        spec: OperatorSpec,
+        calls: NamedCalls | None = None,
+        rows: NamedRows | None = None,
     ) -> str:
-        """Registers the stateful operator of ``node``; ``calls``: its own, if it has any, and its id then."""
-        key = self.state.operator(kind, node) if calls is None else calls.operator
+        """Registers the stateful operator of ``node``; ``calls`` or ``rows``: its own, if it has any, and its
+        id then."""
+        named = calls or rows
+        key = self.state.operator(kind, node) if named is None else named.operator
         self.operators[key] = spec
-        self.schemas[key] = operator_schema(kind, node, spec, self.state, calls)
+        self.schemas[key] = operator_schema(kind, node, spec, self.state, calls, rows)
         self.sub_plans[key] = self.digests.of(node)
         self.descriptions[key] = describe(node)
         return key

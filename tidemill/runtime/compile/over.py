@@ -17,6 +17,7 @@ from tidemill.operators.rows.ordering import OrderKey
 from tidemill.physical import nodes as p
 from tidemill.physical.conditions import constant
 from tidemill.physical.digests import PASSING
+from tidemill.physical.names import free_name
 from tidemill.physical.ranks import share_operator
 from tidemill.plan.expressions import FrameBound, OverCall
 from tidemill.runtime import graph as g
@@ -34,32 +35,37 @@ MILLISECONDS_A_DAY = 86_400_000
 @build.register
 def _(node: p.OverAggregate, context: CompileContext, sequenced: bool) -> g.ExecNode:
     bottom, windows = _chain(node)
-    inputs = bottom.input.fields
+    rows = None if node.time else context.state.keeper("over", node, bottom.input)
+    inputs = bottom.input.fields if rows is None else rows.fields[0]
+    taken = names(inputs)
     for call in node.calls:
         refuse_arrival_order(bottom.input, call.order)
     functions = tuple(
-        over_function(call, inputs, field.name, arrival=window.time == "PROCTIME")
+        over_function(call, inputs, free_name(field.name, taken), arrival=window.time == "PROCTIME")
         for window, fields in windows
         for call, field in zip(window.calls, fields, strict=True)
     )
     for function in functions:
         check_supported(function.call)
     joined = replace(node, input=bottom.input)
-    if node.time:
+    if rows is None:
         by_time = _by_time(joined, node, functions, context, sequenced)
         if node.time == "ROWTIME":
             return over_time(by_time, "over", joined, node, node.fields, context)
         return keyed(joined, by_time, "over", by_time.partition, context, sequenced, whole=node)
+    asked = [(call, f.name) for window, own in windows for call, f in zip(window.calls, own, strict=True)]
+    rows = replace(rows, calls=context.state.over_calls(bottom.input, asked, rows))
     spec = OverSpec(
         columns=columns_of(inputs),
-        partition=tuple(inputs[i].name for i in node.calls[0].partition),
+        partition=rows.keys(node.calls[0].partition),
         functions=functions,
         update_before=RowKind.UPDATE_BEFORE in node.traits.kinds,
         insert_only=node.traits.kinds == INSERT_ONLY,
         sequence=sequenced,
         state_ttl=node.state_ttl,
+        late=rows.late,
     )
-    return keyed(joined, spec, "over", spec.partition, context, sequenced, whole=node)
+    return keyed(joined, spec, "over", spec.partition, context, sequenced, rows=rows, whole=node)
 
 
 def _by_time(

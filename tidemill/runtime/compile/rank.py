@@ -18,6 +18,7 @@ from tidemill.operators.rank.operator import RankSpec
 from tidemill.operators.rank.shape import EVERY_STEP
 from tidemill.operators.rows.ordering import OrderKey, by_columns
 from tidemill.physical import nodes as p
+from tidemill.physical.names import free_name
 from tidemill.physical.sinks import goes_by_columns
 from tidemill.physical.traits.event_time import waits_for_first
 from tidemill.plan.expressions import SortKey
@@ -27,6 +28,7 @@ from tidemill.runtime.compile.event_time import delay_of, timed_input
 from tidemill.runtime.compile.over_time import over_time
 from tidemill.runtime.compile.schemas import columns_of, keyed_schema, names, port_schema
 from tidemill.runtime.compile.shared import build, compile_node
+from tidemill.runtime.compile.state_names import NamedRows
 from tidemill.types.logical import BIGINT, BOOLEAN, Field
 from tidemill.types.physical import quote
 
@@ -39,8 +41,10 @@ _PLACE = "$place"
 def _(node: p.Rank, context: CompileContext, sequenced: bool) -> g.ExecNode:
     if waits_for_first(node):
         return _first(node, context, sequenced)
+    rows = context.state.keeper("rank", node, node.input)
     spec = replace(
-        rank_spec(node),
+        rank_spec(node, rows.fields[0]),
+        partition=rows.keys(node.partition),
         by_place=_replaces(node),
         rounds=_rounds(node, context) if node.order else 0,
         retracts=bool(node.input.traits.kinds & RETRACTIONS),
@@ -49,8 +53,10 @@ def _(node: p.Rank, context: CompileContext, sequenced: bool) -> g.ExecNode:
         sequence=sequenced,
         timed=node.versions,
         state_ttl=node.state_ttl,
+        several=rows.several,
+        late=rows.late,
     )
-    return keyed(node, spec, "rank", spec.partition, context, sequenced, timed=node.versions)
+    return keyed(node, spec, "rank", spec.partition, context, sequenced, rows=rows, timed=node.versions)
 
 
 def _first(node: p.Rank, context: CompileContext, sequenced: bool) -> g.ExecNode:
@@ -73,10 +79,9 @@ def _first(node: p.Rank, context: CompileContext, sequenced: bool) -> g.ExecNode
     return replace(first, condition=f"{quote(_PLACE)} = 1")
 
 
-def rank_spec(node: p.Rank) -> RankSpec:
-    """What is ranked and how; nothing yet of changes."""
+def rank_spec(node: p.Rank, inputs: tuple[Field, ...]) -> RankSpec:
+    """What is ranked and how, over ``inputs``; nothing yet of changes."""
     refuse_arrival_order(node.input, node.order)
-    inputs = node.input.fields
     return RankSpec(
         function=node.function,
         columns=columns_of(inputs),
@@ -84,7 +89,7 @@ def rank_spec(node: p.Rank) -> RankSpec:
         order=() if node.time == "PROCTIME" else order_keys(node.order, inputs),
         start=node.start,
         end=node.end,
-        rank=node.fields[-1].name if node.with_rank else "",
+        rank=free_name(node.fields[-1].name, names(inputs)) if node.with_rank else "",
         latest=node.keeps_latest,
     )
 
@@ -92,7 +97,8 @@ def rank_spec(node: p.Rank) -> RankSpec:
 @build.register
 def _(node: p.SortLimit, context: CompileContext, sequenced: bool) -> g.ExecNode:
     refuse_arrival_order(node.input, node.order)
-    inputs = node.input.fields
+    rows = context.state.keeper("sort-limit", node, node.input)
+    inputs = rows.fields[0]
     spec = RankSpec(
         function="ROW_NUMBER",
         columns=columns_of(inputs),
@@ -106,28 +112,31 @@ def _(node: p.SortLimit, context: CompileContext, sequenced: bool) -> g.ExecNode
         insert_only=node.traits.kinds == INSERT_ONLY,
         sequence=sequenced,
         state_ttl=node.state_ttl,
+        several=rows.several,
+        late=rows.late,
     )
-    return keyed(node, spec, "sort-limit", (), context, sequenced)
+    return keyed(node, spec, "sort-limit", (), context, sequenced, rows=rows)
 
 
 @build.register
 def _(node: p.ChangelogNormalize, context: CompileContext, sequenced: bool) -> g.ExecNode:
-    inputs = node.input.fields
+    rows = context.state.keeper("changelog-normalize", node, node.input)
     spec = ChangelogNormalizeSpec(
-        columns=columns_of(inputs),
-        keys=tuple(inputs[i].name for i in node.keys),
+        columns=columns_of(rows.fields[0]),
+        keys=rows.keys(node.keys),
         passes="" if node.condition is None else PASSES_COLUMN,
         emit_update_before=RowKind.UPDATE_BEFORE in node.traits.kinds,
         per_record=context.per_event or node.versions or context.digests.of(node) in context.told,
         sequence=sequenced,
         timed=node.versions,
         state_ttl=node.state_ttl,
+        evolves=rows.late is not None,
     )
     below = _below(node, context, node.versions)
     if node.condition is not None:
         below = _judged(below, context.translator(node.input).sql(node.condition))
     kind, keys, timed = "changelog-normalize", spec.keys, node.versions
-    return keyed(node, spec, kind, keys, context, sequenced, below=below, timed=timed)
+    return keyed(node, spec, kind, keys, context, sequenced, rows=rows, below=below, timed=timed)
 
 
 def _below(node: p.Unary, context: CompileContext, timed: bool) -> g.ExecNode:
@@ -154,13 +163,17 @@ def materialized(sink: p.Sink, context: CompileContext) -> g.ExecNode:
     live row that arrived last, whatever the disorder between the changes of different rows. With ON
     CONFLICT DO NOTHING the live row that arrived first; DO ERROR wants it alone. Where arrival is not told
     the greatest row by its columns is the last, and the least the first."""
-    inputs = context.sink_fields(sink)
-    named = {c.name: f.name for c, f in zip(sink.table.written_columns, inputs, strict=False)}
+    rows = context.state.keeper("sink-materialize", sink, sink.input)
+    inputs = context.sink_fields(sink) if rows.late is None else rows.fields[0]
+    places = {c.name: place for place, c in enumerate(sink.table.written_columns)}
+    keys = [places[key] for key in sink.table.primary_key]
+    partition = tuple(inputs[key].name for key in keys) if rows.late is None else rows.keys(keys)
     latest = sink.conflict not in ("NOTHING", "ERROR")
     spec = RankSpec(
         function="ROW_NUMBER",
         columns=columns_of(inputs),
-        partition=tuple(named[k] for k in sink.table.primary_key),
+        partition=partition,
+        key_names=_columns_of_key(sink, partition, inputs),
         order=by_columns(columns_of(inputs), greatest_first=latest) if goes_by_columns(sink) else (),
         start=1,
         end=1,
@@ -170,8 +183,16 @@ def materialized(sink: p.Sink, context: CompileContext) -> g.ExecNode:
         retracts=sink.conflict == "ERROR" or sink.input.traits.kinds != INSERT_ONLY,
         update_before=RowKind.UPDATE_BEFORE in sink.consumed,
         state_ttl=sink.state_ttl,
+        several=rows.several,
+        late=rows.late,
     )
-    return keyed(sink, spec, "sink-materialize", spec.partition, context, False)
+    return keyed(sink, spec, "sink-materialize", spec.partition, context, False, rows=rows)
+
+
+def _columns_of_key(sink: p.Sink, key: tuple[str, ...], inputs: tuple[Field, ...]) -> tuple[str, ...]:
+    """The sink's columns of a ``key`` that is named as the kernel does."""
+    own = {f.name: c.name for c, f in zip(sink.table.written_columns, inputs, strict=False)}
+    return tuple(own[name] for name in key)
 
 
 def keyed(
@@ -182,19 +203,23 @@ def keyed(
     context: CompileContext,
     sequenced: bool,
     *,
+    rows: NamedRows | None = None,
     whole: p.PhysicalNode | None = None,
     below: g.ExecNode | None = None,
     timed: bool = False,
 ) -> g.ExecNode:
-    """A keyed operator that needs all columns and the arrival order of its one input. ``whole``: the plan's
-    node that it is, where ``node`` only stands in for it. ``below``: the compiled input with columns more.
-    ``timed``: its changes have the watermark of the rows that made them."""
+    """A keyed operator that needs all columns and the arrival order of its one input. ``rows``: what they are
+    called, if not as the plan does. ``whole``: the plan's node that it is, where ``node`` only stands in for
+    it. ``below``: the compiled input with columns more. ``timed``: its changes have the watermark of the rows
+    that made them."""
     below = below or _below(node, context, timed)
     inputs = context.sink_fields(node) if isinstance(node, p.Sink) else node.input.fields
+    if rows is not None and rows.late is not None:
+        inputs = rows.fields[0]
     own = names(inputs)
     carried = (*own, *below.columns[len(own) :])
     kinds = node.consumed if isinstance(node, p.Sink) else node.traits.kinds
-    fields = inputs if isinstance(node, p.Sink) else node.fields
+    fields = context.sink_fields(node) if isinstance(node, p.Sink) else node.fields
     port = g.Port(input=below, references=below.columns, columns=carried, keys=keys)
     if timed:
         types = (*inputs, Field(PASSES_COLUMN, BOOLEAN))
@@ -203,7 +228,7 @@ def keyed(
         columns=names(fields),
         kinds=kinds,
         sequenced=sequenced,
-        operator=context.add_operator(kind, whole or node, spec),
+        operator=context.add_operator(kind, whole or node, spec, rows=rows),
         spec=spec,
         ports=(port,),
         schema=keyed_schema(fields, kinds, sequenced, timed),

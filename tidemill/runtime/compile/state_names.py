@@ -12,19 +12,23 @@ from __future__ import annotations
 from collections.abc import Callable, Container, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 
-from tidemill.changelog.rowkind import RETRACTIONS
+from tidemill.changelog.rowkind import RETRACTIONS, SEQUENCE_COLUMN
 from tidemill.errors import StateError
 from tidemill.operators.aggregates.api import AggregateSpec
 from tidemill.operators.aggregates.registry import declared
 from tidemill.operators.api import Evolving
+from tidemill.operators.over.operator import OverSpec
+from tidemill.operators.rank.shape import RankShape
 from tidemill.physical import nodes as p
-from tidemill.physical.digests import Digests
+from tidemill.physical.digests import Digests, hashed
 from tidemill.physical.explain.attributes import describe
 from tidemill.physical.identities import Identities
 from tidemill.physical.lineage import Lineages
+from tidemill.physical.lineage_of_rows import SIDES
+from tidemill.physical.lineage_text import text_of
 from tidemill.physical.names import free_name
-from tidemill.plan.expressions import AggregateCall
-from tidemill.runtime.checkpoint.operator_schema import CallSchema, OperatorSchema
+from tidemill.plan.expressions import AggregateCall, OverCall
+from tidemill.runtime.checkpoint.operator_schema import CallSchema, ColumnSchema, OperatorSchema
 from tidemill.runtime.compile.residual import side_column
 from tidemill.types.logical import Field
 
@@ -45,6 +49,33 @@ class NamedCalls:
     ids: tuple[str, ...] = ()
     names: tuple[str, ...] = ()
     born: tuple[int, ...] = ()
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class NamedRows:
+    """An operator's id, and the rows that it keeps: per input its fields as kernels call them, and what the
+    columns are. ``late``: the columns that rows stored before lack, and the first epochs whose rows have them;
+    None by older rules, where state goes by place. ``key_order``: that of stored keys, () if nothing is
+    stored. ``several``: of a partition several rows are stored."""
+
+    operator: str
+    fields: tuple[tuple[Field, ...], ...]
+    columns: tuple[ColumnSchema, ...] = ()
+    late: tuple[tuple[str, int], ...] | None = None
+    key_order: tuple[str, ...] = ()
+    several: bool = False
+    calls: tuple[CallSchema, ...] = ()
+
+    def keys(self, places: Sequence[int]) -> tuple[str, ...]:
+        """The fields of the first input that rows are kept by, in the order in which state is."""
+        names = tuple(self.fields[0][place].name for place in places)
+        if self.late is None:
+            return names
+        names = tuple(dict.fromkeys(names))
+        return self.key_order if sorted(names) == sorted(self.key_order) else names
+
+    def late_among(self, names: Container[str]) -> tuple[tuple[str, int], ...] | None:
+        return None if self.late is None else tuple(each for each in self.late if each[0] in names)
 
 
 def unused(name: str, taken: Container[str]) -> str:
@@ -82,14 +113,21 @@ class StateNames:
         """Forgets which names were given."""
         self._taken.clear()
 
+    def kept(self, node: p.PhysicalNode) -> str:
+        """The lineage of the rows that the state of ``node`` is of; by older rules its identity."""
+        if self._lineages is None:
+            return self.ids.of(node)
+        lineage = self._lineages.of(node)
+        return lineage.kept or lineage.rows
+
     def rows(self, node: p.PhysicalNode) -> str:
         """The lineage of the rows of ``node``; by older rules its identity."""
         return self.ids.of(node) if self._lineages is None else self._lineages.of(node).rows
 
     def operator(self, kind: str, node: p.PhysicalNode, calls: Container[str] = ()) -> str:
-        """The id of an operator with these ``calls`` (ids). Of stored ones of its kind and rows the one that
+        """The id of an operator with these ``calls`` or columns (ids). Of stored ones of its kind and rows the one that
         is the same in all; else one that no other operator of the job is, and that has most of the calls."""
-        name = f"{kind}-{self.rows(node)}"
+        name = f"{kind}-{self.kept(node)}"
         alike = [key for key in self.stored if key == name or key.startswith(f"{name}-")]
         free = [key for key in alike if key not in self._taken]
         identity = self.ids.of(node)
@@ -102,7 +140,8 @@ class StateNames:
         return key
 
     def _nearest(self, keys: list[str], calls: Container[str]) -> list[str]:
-        shared = {key: sum(call.id in calls for call in self.stored[key].calls) for key in keys}
+        parts = {key: (*self.stored[key].calls, *self.stored[key].columns) for key in keys}
+        shared = {key: sum(part.id in calls for part in parts[key]) for key in keys}
         best = [key for key in keys if shared[key] == max(shared.values())]
         if len(best) > 1:
             raise StateError(
@@ -126,6 +165,77 @@ class StateNames:
             found[key] = replace(found[key], name=free_name(found[key].name, taken))
             taken.add(found[key].name)
         return tuple(found)
+
+    def keeper(self, kind: str, node: p.PhysicalNode, *inputs: p.PhysicalNode) -> NamedRows:
+        """The operator ``node`` that keeps rows of ``inputs``, and what it calls their columns. A column that is
+        new, or that the last query had not, begins with ``epoch``."""
+        if self._lineages is None:
+            return NamedRows(operator=self.operator(kind, node), fields=_by_place(inputs))
+        ids = self._column_ids(inputs)
+        operator = self.operator(kind, node, {each for side in ids for each in side})
+        stored = self.stored.get(operator)
+        before = {} if stored is None else {column.id: column for column in stored.columns}
+        made = [
+            [self._column(key, text, f, before, stored is not None) for key, text, f in zip(*side, strict=True)]
+            for side in zip(ids, self._column_texts(inputs), (i.fields for i in inputs), strict=True)
+        ]
+        named = (zip(columns, node.fields, strict=True) for columns, node in zip(made, inputs, strict=True))
+        columns = tuple(column for side in made for column in side)
+        return NamedRows(
+            operator=operator,
+            fields=tuple(tuple(replace(f, name=column.name) for column, f in side) for side in named),
+            columns=columns,
+            late=tuple((column.name, column.since) for column in columns if column.since),
+            key_order=() if stored is None else stored.keys,
+            several=stored is not None and any(SEQUENCE_COLUMN in t for t in stored.tables.values()),
+        )
+
+    def _column_ids(self, inputs: Sequence[p.PhysicalNode]) -> list[list[str]]:
+        assert self._lineages is not None
+        found = []
+        for side, below in zip(SIDES if len(inputs) > 1 else ("",), inputs, strict=True):
+            taken: list[str] = []
+            for column in self._lineages.of(below).columns:
+                taken.append(free_name(f"{side}{column}", taken))
+            found.append(taken)
+        return found
+
+    def _column_texts(self, inputs: Sequence[p.PhysicalNode]) -> list[list[str]]:
+        assert self._lineages is not None
+        sides = ("left column", "right column") if len(inputs) > 1 else ("column",)
+        texts = (self._lineages.of(below).texts for below in inputs)
+        return [[f"{side} {text}" for text in each] for side, each in zip(sides, texts, strict=True)]
+
+    def _column(
+        self, key: str, text: str, given: Field, before: Mapping[str, ColumnSchema], is_stored: bool
+    ) -> ColumnSchema:
+        known = before.get(key)
+        since = known.since if known is not None else self.epoch if is_stored else 0
+        name = known.name if known is not None else f"{key} SINCE {since}" if since else key
+        return ColumnSchema(id=key, name=name, text=text, type=str(given.type), since=since)
+
+    def over_calls(
+        self, below: p.PhysicalNode, calls: Sequence[tuple[OverCall, str]], rows: NamedRows
+    ) -> tuple[CallSchema, ...]:
+        """Calls over rows that are all kept, with the names of their results."""
+        if self._lineages is None:
+            return ()
+        columns, texts = self._lineages.of(below).columns, self._lineages.of(below).texts
+        stored = self.stored.get(rows.operator)
+        before = {} if stored is None else {call.id: call for call in stored.calls}
+        since = dict(rows.late or ())
+        return tuple(
+            CallSchema(
+                id=(key := hashed(text_of(call, columns))),
+                name=name,
+                text=f"{call.function}({', '.join(texts[a] for a in call.args)}) OVER",
+                type=str(call.type),
+                arg_types=tuple(str(below.fields[a].type) for a in call.args),
+                since=max((since.get(rows.fields[0][a].name, 0) for a in call.args), default=0),
+                born=before[key].born if key in before else self.epoch if stored is not None else 0,
+            )
+            for call, name in calls
+        )
 
     def calls(
         self, kind: str, node: p.PhysicalNode, below: p.PhysicalNode, asked: Asked, made: Made
@@ -213,9 +323,16 @@ def holds(stored: OperatorSchema, spec: object, but: str) -> bool:
 
 
 def operator_schema(
-    kind: str, node: p.PhysicalNode, spec: object, names: StateNames, calls: NamedCalls | None
+    kind: str,
+    node: p.PhysicalNode,
+    spec: object,
+    names: StateNames,
+    calls: NamedCalls | None,
+    rows: NamedRows | None = None,
 ) -> OperatorSchema:
     """What the state of an operator is made of."""
+    if rows is not None and rows.late is not None:
+        return _of_rows(kind, node, spec, names, rows)
     layouts = spec.evolving if isinstance(spec, Evolving) else ()
     given = _given(node) if calls is None else {f.name: f for f in names.fields(calls.below)}
     return OperatorSchema(
@@ -229,6 +346,44 @@ def operator_schema(
         tables={layout.name: layout.described for layout in layouts},
         labels={c: f.name for c, f in given.items()} if calls is None else names.labels(calls.below),
         types={name: str(f.type) for name, f in given.items()},
+    )
+
+
+def _of_rows(
+    kind: str, node: p.PhysicalNode, spec: object, names: StateNames, rows: NamedRows
+) -> OperatorSchema:
+    """Of an operator that keeps rows, of which ``spec`` says the tables."""
+    layouts = spec.evolving if isinstance(spec, Evolving) else ()
+    tables = {layout.name: layout.described for layout in layouts}
+    stored = {name for columns in tables.values() for name in columns}
+    limit = spec.most_rows if isinstance(spec, RankShape) else None
+    needed = spec.needed if isinstance(spec, OverSpec) else ()
+    columns = tuple(
+        replace(column, needed=column.name in needed) for column in rows.columns if column.name in stored
+    )
+    return OperatorSchema(
+        kind=kind,
+        text=_short(describe(node)),
+        rows=names.kept(node),
+        identity=names.ids.of(node),
+        calls=rows.calls,
+        keys=tuple(f.name for f in layouts[0].keys) if layouts else (),
+        tables=tables,
+        labels={c.name: c.text.removeprefix("column ").replace(" column ", " ") for c in columns},
+        types={c.name: c.type for c in columns},
+        columns=columns,
+        changing=tuple(bool(RETRACTIONS & below.traits.kinds) for below in node.inputs),
+        limit=limit or 0,
+    )
+
+
+def _by_place(inputs: Sequence[p.PhysicalNode]) -> tuple[tuple[Field, ...], ...]:
+    """The fields as kernels call them by older rules: those of two sides are numbered."""
+    if len(inputs) == 1:
+        return (inputs[0].fields,)
+    return tuple(
+        tuple(replace(f, name=side_column(side, i)) for i, f in enumerate(below.fields))
+        for side, below in enumerate(inputs)
     )
 
 

@@ -38,7 +38,7 @@ def _(node: p.WindowRank, context: CompileContext, sequenced: bool) -> g.ExecNod
     )
     spec = _buffer(
         node,
-        rank_spec(node),
+        rank_spec(node, fields),
         (port,),
         (node.fields[node.attached.end].name,),
         node.attached,

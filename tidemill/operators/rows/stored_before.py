@@ -1,0 +1,135 @@
+"""Rows that are taken back and were stored before a column came: state has NULL where they have a value.
+
+    stored:  (k=1, a=5)                       a query without b
+    then:    +(k=1, a=5, b=7)                 stored as it is
+             -(k=1, a=5, b=8)                 takes back (k=1, a=5, b=NULL), which was stored before
+
+A row is taken back as it is if it is there. If not, it is the row without the column that came last, then
+without that before, and so on: each row that is stored lacks all columns from some epoch on. Which of equal
+rows goes does not matter. Cost: a sort of the rows of the touched keys, where anything is taken back.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+import numpy as np
+import pyarrow as pa
+
+from tidemill.changelog.columns import Hashes, Ints, Mask, Vec, single, to_arrow
+from tidemill.changelog.grouping import Groups, group_rows
+from tidemill.changelog.hashing import hash_columns
+from tidemill.operators.rows.grouped import segmented_accumulate
+from tidemill.operators.rows.row_difference import copy_number
+
+Columns = Mapping[str, pa.Array]
+
+
+def as_stored(
+    owners: Ints, columns: Columns, weights: Ints, old: Mask, late: tuple[tuple[str, int], ...]
+) -> dict[str, pa.Array]:
+    """The columns of rows of which some are ``old`` (stored) and the others came after them, in this order:
+    with NULL in the ``late`` columns of those that are taken back and were stored without. ``owners``: the
+    numbers of the rows' keys."""
+    found = dict(columns)
+    came = weights[~old]
+    if not late or not (came < 0).any() or not old.any():
+        return found
+    rows = _missing(owners, found, weights, old)
+    for epoch in sorted({since for _, since in late}, reverse=True):
+        if len(rows) == 0:
+            break
+        lacking = [name for name, since in late if since >= epoch]
+        asked = _without(found, lacking, rows)
+        there = _found(owners, found, weights, old, lacking, rows, asked)
+        found = _replaced(found, asked, lacking, rows, there)
+        rows = rows[~there]
+    return found
+
+
+def _identity(owners: Ints, columns: Columns, rows: Ints) -> tuple[list[pa.Array], Hashes]:
+    picks = pa.array(rows)
+    identity = [to_arrow(Vec(owners[rows]), pa.int64()), *(c.take(picks) for c in columns.values())]
+    return identity, hash_columns(identity, len(rows))
+
+
+def _grouped(owners: Ints, columns: Columns, rows: Ints) -> Groups:
+    identity, hashes = _identity(owners, columns, rows)
+    return group_rows(hashes, identity)
+
+
+def _missing(owners: Ints, columns: Columns, weights: Ints, old: Mask) -> Ints:
+    """The rows that take back what is not there at their turn."""
+    groups = _grouped(owners, columns, np.arange(len(owners)))
+    totals = segmented_accumulate(np.add, weights[groups.order], groups.starts)
+    debts = np.minimum(segmented_accumulate(np.minimum, totals, groups.starts), 0)
+    before = np.roll(debts, 1)
+    before[groups.starts] = 0
+    rows = groups.order[(debts < before) & ~old[groups.order]]
+    rows.sort()
+    return rows
+
+
+def _without(columns: Columns, lacking: list[str], rows: Ints) -> dict[str, pa.Array]:
+    picks = pa.array(rows)
+    return {
+        name: pa.nulls(len(rows), column.type) if name in lacking else column.take(picks)
+        for name, column in columns.items()
+    }
+
+
+def _found(
+    owners: Ints,
+    columns: Columns,
+    weights: Ints,
+    old: Mask,
+    lacking: list[str],
+    rows: Ints,
+    asked: Columns,
+) -> Mask:
+    """Which of ``rows`` are there as they are ``asked`` for: each row that is stored is found once."""
+    spare = _spare(owners, columns, weights, old)
+    stored = np.flatnonzero(old & (spare > 0))
+    for name in lacking:
+        stored = stored[columns[name].take(pa.array(stored)).is_null().to_numpy(zero_copy_only=False)]
+    if len(stored) == 0:
+        return np.zeros(len(rows), np.bool_)
+    picks = pa.array(stored)
+    both = {n: single(pa.chunked_array([c.take(picks), asked[n]], c.type)) for n, c in columns.items()}
+    numbers = np.concatenate([owners[stored], owners[rows]])
+    groups = _grouped(numbers, both, np.arange(len(numbers)))
+    ids = np.empty(len(numbers), np.int64)
+    ids[groups.order] = groups.ids()
+    room = np.bincount(ids[: len(stored)], weights=spare[stored], minlength=groups.count).astype(np.int64)
+    wanting = ids[len(stored) :]
+    there: Mask = copy_number(wanting) < room[wanting]
+    return there
+
+
+def _spare(owners: Ints, columns: Columns, weights: Ints, old: Mask) -> Ints:
+    """Per stored row how many of it the rows that came leave, whatever else they bring; of equal ones the
+    first has the number of all."""
+    groups = _grouped(owners, columns, np.arange(len(owners)))
+    held = np.where(old, weights, 0)[groups.order]
+    came = np.where(old, 0, weights)[groups.order]
+    lowest = np.minimum.reduceat(segmented_accumulate(np.add, came, groups.starts), groups.starts)
+    left = np.add.reduceat(held, groups.starts) + np.minimum(lowest, 0)
+    spare = np.zeros(len(owners), np.int64)
+    spare[groups.heads] = np.maximum(left, 0)
+    return spare
+
+
+def _replaced(
+    columns: Columns, asked: Columns, lacking: list[str], rows: Ints, there: Mask
+) -> dict[str, pa.Array]:
+    """``columns`` with what was ``asked`` for in the ``rows`` that were ``there``."""
+    size = len(next(iter(columns.values())))
+    places = np.arange(size)
+    places[rows[there]] = size + np.flatnonzero(there)
+    picks = pa.array(places)
+    return {
+        name: single(pa.chunked_array([column, asked[name]], column.type)).take(picks)
+        if name in lacking
+        else column
+        for name, column in columns.items()
+    }
