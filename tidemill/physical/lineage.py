@@ -53,6 +53,13 @@ class Lineages:
             known = self._known[id(node)] = (node, self._of(node))
         return known[1]
 
+    def whole(self, node: p.PhysicalNode) -> str:
+        """What an operator's state is of that has all columns of its rows, by their places."""
+        own = self.of(node)
+        inputs = [self.of(below) for below in node.inputs]
+        parts = [joined(x.rows, list(x.columns)) for x in (own, *inputs)]
+        return hashed(joined("Whole", [own.kept, *parts]))
+
     def call(self, call: AggregateCall, below: Columns) -> str:
         """What an aggregate call over fields of these ``below`` is."""
         return hashed(text_of(call, below))

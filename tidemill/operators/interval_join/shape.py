@@ -12,6 +12,7 @@ from tidemill.changelog.columns import Ints
 from tidemill.changelog.watermarks import WATERMARK_COLUMN
 from tidemill.operators.join.residual import Residual
 from tidemill.operators.join.shape import PRESERVES_LEFT, PRESERVES_RIGHT, JoinSide
+from tidemill.operators.rows.entries import evolving
 from tidemill.operators.rows.schemas import output_schema
 from tidemill.state.layout import Layout
 
@@ -87,10 +88,18 @@ class IntervalShape:
         """Per side what is shown of the rows that nothing matched yet, by the end of their wait."""
         return self._waiting(0), self._waiting(1)
 
+    @property
+    def evolving(self) -> tuple[Layout, ...]:
+        """See ``operators.api.Evolving``."""
+        if self.left.late is None:
+            return ()
+        waiting = (table for table, waits in zip(self.waiting, self.outer, strict=True) if waits)
+        return (*self.rows, *waiting)
+
     def _rows(self, number: int) -> Layout:
         side = self.sides[number]
         values = (*side.value_fields, pa.field(WATERMARK_COLUMN, _NUMBER), pa.field(ROW, _NUMBER))
-        return Layout(
+        made = Layout(
             name=_NAMES[number],
             keys=side.key_fields,
             values=values,
@@ -98,6 +107,7 @@ class IntervalShape:
             growing=True,
             by_time=True,
         )
+        return evolving(made, side.late)
 
     def _waiting(self, number: int) -> Layout:
         side, types = self.sides[number], dict(self.sides[number].columns)

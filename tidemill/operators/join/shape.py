@@ -11,6 +11,7 @@ import pyarrow as pa
 from tidemill.operators.join.null_aware import RowCounts
 from tidemill.operators.join.residual import Residual
 from tidemill.operators.join.state import multiset_layout, records_layout
+from tidemill.operators.rows.entries import Late, evolving
 from tidemill.operators.rows.schemas import output_schema
 from tidemill.state.layout import Layout
 
@@ -23,13 +24,15 @@ FILTERS_LEFT = frozenset({"SEMI", "ANTI"})
 class JoinSide:
     """``columns``: every column that the port carries, (name, type); ``keys``: the join key's names,
     parallel on both sides; ``output``: which columns go on, in order. Names differ between the sides.
-    ``ttl`` in milliseconds, 0 for ever."""
+    ``ttl`` in milliseconds, 0 for ever. ``late``: columns that rows stored before lack, and since when rows
+    have them; None: they go by place."""
 
     columns: tuple[tuple[str, pa.DataType], ...]
     keys: tuple[str, ...]
     output: tuple[str, ...]
     retracts: bool
     ttl: int = 0
+    late: Late | None = None
 
     @property
     def key_fields(self) -> tuple[pa.Field, ...]:
@@ -101,13 +104,20 @@ class JoinShape:
     def layouts(self) -> tuple[Layout, Layout]:
         return self._layout(0), self._layout(1)
 
+    @property
+    def evolving(self) -> tuple[Layout, ...]:
+        """See ``operators.api.Evolving``."""
+        return () if self.left.late is None else self.layouts
+
     def _layout(self, number: int) -> Layout:
         side, name = self.sides[number], ("left", "right")[number]
         if not self.expires:
             growing = not side.retracts and not self.null_aware
-            return multiset_layout(name, side.key_fields, side.value_fields, growing=growing)
-        matches = self.counted[number]
-        return records_layout(name, side.key_fields, side.value_fields, matches=matches, ttl=side.ttl)
+            made = multiset_layout(name, side.key_fields, side.value_fields, growing=growing)
+        else:
+            matches = self.counted[number]
+            made = records_layout(name, side.key_fields, side.value_fields, matches=matches, ttl=side.ttl)
+        return evolving(made, side.late)
 
     def output_schema(self) -> pa.Schema:
         shown = (self.left,) if self.filters else (self.left, self.right)

@@ -18,6 +18,7 @@ from tidemill.changelog.columns import Hashes, Ints, Mask, single, vector
 from tidemill.changelog.grouping import Groups, group_rows
 from tidemill.changelog.hashing import hash_columns
 from tidemill.changelog.rowkind import KIND_COLUMN
+from tidemill.operators.rows.stored_before import as_stored
 
 Kinds = npt.NDArray[np.int8]
 Columns = dict[str, pa.Array]
@@ -142,6 +143,29 @@ class Held:
     codes: Hashes | None = None
     matches: Ints | None = None
     exact: bool = False
+
+
+def with_lacks(
+    held: Held, change: Change, placed: Placed, values: list[str], late: tuple[tuple[str, int], ...]
+) -> Change:
+    """``change`` with NULL in ``late`` columns where a row is taken back that was stored without them."""
+    if change.weights is None:
+        return change
+    # Rows of an epoch come in no order: what comes and goes in it was not stored.
+    order = np.argsort(-change.weights[placed.rows], kind="stable")
+    rows, size = placed.rows[order], len(held.owners)
+    picks = pa.array(rows)
+    columns = {
+        name: single(pa.chunked_array([held.columns[name], change.columns[name].take(picks)]))
+        for name in (values if size else ())
+    }
+    old = np.arange(size + len(rows)) < size
+    owners = np.concatenate([held.owners, placed.owners[order]])
+    found = as_stored(owners, columns, np.concatenate([held.weights, change.weights[rows]]), old, late)
+    places = np.empty(len(change), np.int64)
+    places[rows] = size + np.arange(len(rows))
+    own = {name: found[name].take(pa.array(places)) for name, _ in late if name in found}
+    return replace(change, columns={**change.columns, **own})
 
 
 @dataclass(frozen=True, slots=True)

@@ -50,7 +50,7 @@ def records_layout(
     columns = [pa.field(COUNT, pa.int64())]
     if matches:
         columns.append(pa.field(MATCHES, pa.int64()))
-    return Layout(name=name, keys=keys, values=values, columns=tuple(columns), ttl=ttl)
+    return Layout(name=name, keys=keys, values=values, columns=tuple(columns), ttl=ttl, counts=COUNT)
 
 
 @dataclass(frozen=True, slots=True)

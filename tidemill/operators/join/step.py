@@ -14,7 +14,15 @@ from tidemill.operators.join.loose import links_of
 from tidemill.operators.join.null_aware import RightRows, with_all
 from tidemill.operators.join.pairs import Matches, Pairs, pairs_of
 from tidemill.operators.join.shape import JoinShape, JoinSide
-from tidemill.operators.join.sides import Change, KeyNumbers, Kinds, Side, changed_rows, key_numbers
+from tidemill.operators.join.sides import (
+    Change,
+    KeyNumbers,
+    Kinds,
+    Side,
+    changed_rows,
+    key_numbers,
+    with_lacks,
+)
 from tidemill.operators.join.state import Multiset, Records
 from tidemill.state.store import StateStore
 
@@ -108,13 +116,18 @@ class JoinStep:
         number: int,
         everyone: bool,
     ) -> Side:
-        """The other side's keys are needed; the own ones where this side decides what the other shows."""
-        wanted = keys.touched[1 - number]
-        if self.spec.counted[1 - number] or everyone:
+        """The other side's keys are needed; the own ones where this side decides what the other shows, or rows
+        that are taken back may be stored with fewer columns."""
+        wanted, side = keys.touched[1 - number], self.spec.sides[number]
+        takes_late = side.retracts and bool(side.late)
+        if self.spec.counted[1 - number] or everyone or takes_late:
             wanted = wanted | keys.touched[number]
         change, placed = changes[number], keys.placed[number]
         held = states[number].held(keys, wanted, change, placed)
-        return Side.of(held, change, placed, [f.name for f in self.spec.sides[number].value_fields])
+        values = [f.name for f in side.value_fields]
+        if takes_late:
+            change = with_lacks(held, change, placed, values, side.late or ())
+        return Side.of(held, change, placed, values)
 
     def _joined(self, left: Side, right: Side, pairs: Pairs) -> pa.Table:
         i, j = pairs.left, pairs.right

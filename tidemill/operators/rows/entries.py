@@ -47,17 +47,24 @@ def entry_layout(
     late: Late | None = None,
 ) -> Layout:
     """The state table of a key's rows; with TTL it holds counts, as an expired copy must not cut a weight."""
-    return Layout(
+    made = Layout(
         name=name,
         keys=keys,
         values=(pa.field(SEQUENCE_COLUMN, pa.int64()), *values),
         columns=(pa.field(COUNT, pa.int64()),) if ttl else (),
         additive=not ttl,
         ttl=ttl,
-        evolves=late is not None,
-        late=tuple(name for name, _ in late or ()),
         counts=COUNT if ttl else "",
     )
+    return evolving(made, late)
+
+
+def evolving(layout: Layout, late: Late | None) -> Layout:
+    """``layout`` as one of which other columns may be stored, unless rows go by place."""
+    if late is None:
+        return layout
+    names = {f.name for f in layout.values}
+    return replace(layout, evolves=True, late=tuple(name for name, _ in late if name in names))
 
 
 @dataclass(frozen=True, slots=True)

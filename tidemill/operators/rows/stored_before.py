@@ -28,9 +28,9 @@ Columns = Mapping[str, pa.Array]
 def as_stored(
     owners: Ints, columns: Columns, weights: Ints, old: Mask, late: tuple[tuple[str, int], ...]
 ) -> dict[str, pa.Array]:
-    """The columns of rows of which some are ``old`` (stored) and the others came after them, in this order:
-    with NULL in the ``late`` columns of those that are taken back and were stored without. ``owners``: the
-    numbers of the rows' keys."""
+    """The columns of rows of which the first are ``old`` (stored) and the others came after them, in this
+    order: with NULL in the ``late`` columns of those that are taken back and were stored without. ``owners``:
+    the numbers of the rows' keys."""
     found = dict(columns)
     came = weights[~old]
     if not late or not (came < 0).any() or not old.any():
@@ -61,13 +61,22 @@ def _grouped(owners: Ints, columns: Columns, rows: Ints) -> Groups:
 def _missing(owners: Ints, columns: Columns, weights: Ints, old: Mask) -> Ints:
     """The rows that take back what is not there at their turn."""
     groups = _grouped(owners, columns, np.arange(len(owners)))
-    totals = segmented_accumulate(np.add, weights[groups.order], groups.starts)
-    debts = np.minimum(segmented_accumulate(np.minimum, totals, groups.starts), 0)
+    held, came = _held_and_came(groups, weights, old)
+    owed = np.minimum(held, 0)
+    totals = np.repeat(held, groups.sizes) + segmented_accumulate(np.add, came, groups.starts)
+    lowest = segmented_accumulate(np.minimum, totals, groups.starts)
+    debts = np.minimum(lowest, np.repeat(owed, groups.sizes))
     before = np.roll(debts, 1)
-    before[groups.starts] = 0
+    before[groups.starts] = owed
     rows = groups.order[(debts < before) & ~old[groups.order]]
     rows.sort()
     return rows
+
+
+def _held_and_came(groups: Groups, weights: Ints, old: Mask) -> tuple[Ints, Ints]:
+    """Per group how many are stored, and in the order of groups what each other row adds."""
+    held = np.add.reduceat(np.where(old, weights, 0)[groups.order], groups.starts)
+    return held, np.where(old, 0, weights)[groups.order]
 
 
 def _without(columns: Columns, lacking: list[str], rows: Ints) -> dict[str, pa.Array]:
@@ -110,10 +119,9 @@ def _spare(owners: Ints, columns: Columns, weights: Ints, old: Mask) -> Ints:
     """Per stored row how many of it the rows that came leave, whatever else they bring; of equal ones the
     first has the number of all."""
     groups = _grouped(owners, columns, np.arange(len(owners)))
-    held = np.where(old, weights, 0)[groups.order]
-    came = np.where(old, 0, weights)[groups.order]
+    held, came = _held_and_came(groups, weights, old)
     lowest = np.minimum.reduceat(segmented_accumulate(np.add, came, groups.starts), groups.starts)
-    left = np.add.reduceat(held, groups.starts) + np.minimum(lowest, 0)
+    left = held + np.minimum(lowest, 0)
     spare = np.zeros(len(owners), np.int64)
     spare[groups.heads] = np.maximum(left, 0)
     return spare

@@ -17,6 +17,7 @@ from tidemill.changelog.batch import contiguous
 from tidemill.changelog.columns import Hashes, Ints, Vec, single, to_arrow, vector
 from tidemill.changelog.grouping import group_rows
 from tidemill.changelog.hashing import hash_columns
+from tidemill.operators.rows.entries import Late, evolving
 from tidemill.state.layout import Layout
 from tidemill.state.run import DUE, WEIGHT
 from tidemill.state.store import StateStore
@@ -25,22 +26,25 @@ from tidemill.state.store import StateStore
 @dataclass(frozen=True, kw_only=True)
 class WaitingRows:
     """``columns``: all that is kept of a row, (name, type); ``keys``: those that rows are sent by, in the
-    order in which they are hashed."""
+    order in which they are hashed. ``late``: columns that rows stored before lack, and since when rows have
+    them; None: they go by place."""
 
     name: str
     columns: tuple[tuple[str, pa.DataType], ...]
     keys: tuple[str, ...] = ()
+    late: Late | None = None
 
     @cached_property
     def layout(self) -> Layout:
         types = dict(self.columns)
-        return Layout(
+        made = Layout(
             name=self.name,
             keys=tuple(pa.field(name, types[name]) for name in self.keys),
             values=tuple(pa.field(name, kind) for name, kind in self.columns if name not in self.keys),
             additive=True,
             by_time=True,
         )
+        return evolving(made, self.late)
 
     @cached_property
     def schema(self) -> pa.Schema:

@@ -55,7 +55,15 @@ class TemporalJoinShape:
         """Left rows by the watermark that they are due at."""
         hidden = ((KIND_COLUMN, pa.int8()),) * self.left.retracts
         hidden += ((SEQUENCE_COLUMN, pa.int64()),) * self.sequence
-        return WaitingRows(name="left", columns=(*self.left.columns, *hidden), keys=self.left.keys)
+        columns = (*self.left.columns, *hidden)
+        return WaitingRows(name="left", columns=columns, keys=self.left.keys, late=self.left.late)
+
+    @property
+    def evolving(self) -> tuple[Layout, ...]:
+        """See ``operators.api.Evolving``."""
+        if self.left.late is None:
+            return ()
+        return (self.waiting.layout, self.coming, self.current, *[self.newest] * self.latest)
 
     @cached_property
     def coming(self) -> Layout:

@@ -34,9 +34,9 @@ from tidemill.plan.rules.determinism import has_user_call
 from tidemill.runtime import graph as g
 from tidemill.runtime.compile.context import CompileContext
 from tidemill.runtime.compile.join import JoinParts, join_parts, partitioned
-from tidemill.runtime.compile.residual import side_column
 from tidemill.runtime.compile.schemas import keyed_schema, names
 from tidemill.runtime.compile.shared import build, compile_node
+from tidemill.runtime.compile.state_names import NamedRows, by_place
 from tidemill.runtime.spark.expressions import Translator
 from tidemill.runtime.spark.user_columns import expression
 from tidemill.types.logical import BIGINT, Field
@@ -51,12 +51,13 @@ def _(node: p.IntervalJoin, context: CompileContext, sequenced: bool) -> g.ExecN
     unknown = unknown_parts(node)
     residual = without_bounds(node)
     known = [part for part in ([] if residual is None else conjuncts(residual)) if part not in unknown]
-    joined = join_parts(replace(node, residual=conjunction(known)), (left, right), context)
-    spec = _spec(node, joined, context, sequenced)
+    rows = by_place(node) if unknown else context.state.keeper("interval-join", node, *node.inputs)
+    joined = join_parts(replace(node, residual=conjunction(known)), (left, right), context, rows)
+    spec = _spec(node, joined, rows, context, sequenced)
     if unknown:
         return _judged(node, spec, joined, conjunction(unknown), context)
     return g.Keyed(
-        operator=context.add_operator("interval-join", node, spec),
+        operator=context.add_operator("interval-join", node, spec, rows=rows),
         spec=spec,
         ports=(_timed(joined.ports[0]), _timed(joined.ports[1])),
         **_output(node, spec, joined),
@@ -64,14 +65,14 @@ def _(node: p.IntervalJoin, context: CompileContext, sequenced: bool) -> g.ExecN
 
 
 def _spec(
-    node: p.IntervalJoin, joined: JoinParts, context: CompileContext, sequenced: bool
+    node: p.IntervalJoin, joined: JoinParts, rows: NamedRows, context: CompileContext, sequenced: bool
 ) -> IntervalJoinSpec:
-    join = joined.spec
+    join, (left, right) = joined.spec, rows.fields
     return IntervalJoinSpec(
         kind=join.kind,
         left=join.left,
         right=join.right,
-        times=(side_column(0, node.bounds.left), side_column(1, node.bounds.right)),
+        times=(left[node.bounds.left].name, right[node.bounds.right].name),
         lower=node.bounds.lower,
         upper=node.bounds.upper,
         null_safe=join.null_safe,

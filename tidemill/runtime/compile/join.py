@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
 
 import pyarrow as pa
@@ -16,15 +17,17 @@ from tidemill.operators.join.operator import JoinSpec
 from tidemill.operators.join.shape import JoinSide
 from tidemill.physical import nodes as p
 from tidemill.physical.conditions import loose_pair
+from tidemill.physical.names import free_name
 from tidemill.physical.traits.determinism import refuse_changes
 from tidemill.plan.expressions import Call, Cast, Expr, FieldAccess, InputRef, Literal
 from tidemill.plan.nodes import JoinKind
 from tidemill.plan.predicates import TRUE, conjunction, conjuncts, or_null
 from tidemill.runtime import graph as g
 from tidemill.runtime.compile.context import CompileContext
-from tidemill.runtime.compile.residual import ResidualSplit, side_column
+from tidemill.runtime.compile.residual import ResidualSplit
 from tidemill.runtime.compile.schemas import keyed_schema, names
 from tidemill.runtime.compile.shared import build, compile_node
+from tidemill.runtime.compile.state_names import NamedRows, side_column
 from tidemill.runtime.placement import partitioned_by
 from tidemill.runtime.spark.expressions import Translator
 from tidemill.types.logical import APPROXIMATE_TYPES, BOOLEAN, LogicalType, RowType
@@ -48,6 +51,7 @@ class JoinCondition:
     """Key expressions per side (over left fields + right fields) and what is left of the condition.
 
     ``null_aware``: the one key is NOT IN's. ``loose``: what must be equal, too, unless either is NULL.
+    ``names``: per side what the keys are called.
     """
 
     left: tuple[Expr, ...]
@@ -56,13 +60,26 @@ class JoinCondition:
     residual: Expr | None
     null_aware: bool = False
     loose: tuple[tuple[Expr, Expr], ...] = ()
+    names: tuple[tuple[str, ...], tuple[str, ...]] = ((), ())
+
+    def ordered(self, places: Sequence[int]) -> JoinCondition:
+        """With the keys in this order."""
+        left, right = (tuple(names[i] for i in places) if names else () for names in self.names)
+        return replace(
+            self,
+            left=tuple(self.left[i] for i in places),
+            right=tuple(self.right[i] for i in places),
+            null_safe=tuple(self.null_safe[i] for i in places),
+            names=(left, right),
+        )
 
 
 @build.register
 def _(node: p.Join, context: CompileContext, sequenced: bool) -> g.ExecNode:
     refuse_changes(node, (node.residual,), "in a join's condition")
     inputs = (compile_node(node.left, context, False), compile_node(node.right, context, False))
-    joined = join_parts(node, inputs, context)
+    rows = context.state.keeper("join", node, *node.inputs)
+    joined = join_parts(node, inputs, context, rows)
     spec = replace(
         joined.spec,
         update_before=RowKind.UPDATE_BEFORE in node.traits.kinds,
@@ -74,7 +91,7 @@ def _(node: p.Join, context: CompileContext, sequenced: bool) -> g.ExecNode:
         columns=names(node.fields),
         kinds=node.traits.kinds,
         sequenced=sequenced,
-        operator=context.add_operator("join", node, spec),
+        operator=context.add_operator("join", node, spec, rows=rows),
         spec=spec,
         ports=(left, right, *([_counts(spec, right)] if spec.null_aware else [])),
         schema=keyed_schema(node.fields, node.traits.kinds, sequenced),
@@ -106,14 +123,17 @@ class JoinParts:
     condition: JoinCondition
 
 
-def join_parts(node: p.Join, inputs: tuple[g.ExecNode, g.ExecNode], context: CompileContext) -> JoinParts:
-    condition = join_condition(node, inputs)
-    split = ResidualSplit(left_width=len(node.left.fields))
+def join_parts(
+    node: p.Join, inputs: tuple[g.ExecNode, g.ExecNode], context: CompileContext, rows: NamedRows
+) -> JoinParts:
+    """``rows``: what the sides' columns are called."""
+    condition = join_condition(node, inputs, rows)
+    split = ResidualSplit(left_width=len(node.left.fields), names=rows)
     residual = None if condition.residual is None else split.split(condition.residual)
     loose = tuple((split.column(a, 0), split.column(b, 1)) for a, b in condition.loose)
     sides = (
-        keyed_side(node, 0, inputs[0], condition.left, split, context),
-        keyed_side(node, 1, inputs[1], condition.right, split, context),
+        keyed_side(node, 0, inputs[0], condition, split, context),
+        keyed_side(node, 1, inputs[1], condition, split, context),
     )
     spec = JoinSpec(
         kind=_KINDS[node.kind],
@@ -151,8 +171,47 @@ def partitioned(node: p.Join, condition: JoinCondition) -> tuple[frozenset[str],
     )
 
 
-def join_condition(node: p.Join, inputs: tuple[g.ExecNode, g.ExecNode]) -> JoinCondition:
-    return _aligned(_condition(node), inputs)
+def join_condition(
+    node: p.Join, inputs: tuple[g.ExecNode, g.ExecNode], rows: NamedRows
+) -> JoinCondition:
+    """The keys are in the order of those that are stored. If none are, one of the inputs decides."""
+    condition = _condition(node)
+    if rows.late is None:
+        return _named(_aligned(condition, inputs), rows)
+    said = [(rows.said(a), rows.said(b)) for a, b in zip(condition.left, condition.right, strict=True)]
+    condition = _named(condition.ordered(sorted(range(len(said)), key=lambda i: said[i])), rows)
+    stored = {name: place for place, name in enumerate(rows.key_order)}
+    own = condition.names[0]
+    if sorted(stored) == sorted(own):
+        return condition.ordered(sorted(range(len(own)), key=lambda i: stored[own[i]]))
+    return _aligned(condition, inputs)
+
+
+def _named(condition: JoinCondition, rows: NamedRows) -> JoinCondition:
+    width = len(rows.fields[0])
+    left, right = (
+        _key_names(keys, number, number * width, rows)
+        for number, keys in enumerate((condition.left, condition.right))
+    )
+    return replace(condition, names=(left, right))
+
+
+def _key_names(keys: Sequence[Expr], number: int, offset: int, rows: NamedRows) -> tuple[str, ...]:
+    """A field that is a key is called as it is, once; other keys are columns of their own."""
+    found: list[str] = []
+    for place, key in enumerate(keys):
+        own = rows.fields[number][key.index - offset].name if isinstance(key, InputRef) else ""
+        # A column that equals two of the other side is carried twice: state names its columns once.
+        if not own or own in found:
+            own = free_name(_computed_key(key, number, place, rows), found)
+        found.append(own)
+    return tuple(found)
+
+
+def _computed_key(key: Expr, number: int, place: int, rows: NamedRows) -> str:
+    if rows.late is None:
+        return f"${side_column(number, place)}k"
+    return rows.computed(key, f"$k{number}.", place)
 
 
 def _aligned(condition: JoinCondition, inputs: tuple[g.ExecNode, g.ExecNode]) -> JoinCondition:
@@ -165,12 +224,7 @@ def _aligned(condition: JoinCondition, inputs: tuple[g.ExecNode, g.ExecNode]) ->
             for names in partitioned_by(below) or ()
         ]
         if sorted(order) == list(range(len(columns))):
-            return replace(
-                condition,
-                left=tuple(condition.left[i] for i in order),
-                right=tuple(condition.right[i] for i in order),
-                null_safe=tuple(condition.null_safe[i] for i in order),
-            )
+            return condition.ordered(order)
     return condition
 
 
@@ -302,48 +356,42 @@ def keyed_side(
     node: p.Join,
     number: int,
     below: g.ExecNode,
-    keys: tuple[Expr, ...],
+    condition: JoinCondition,
     split: ResidualSplit,
     context: CompileContext,
 ) -> tuple[JoinSide, g.Port]:
-    """The side's spec and port: its fields as ``l0..``/``r0..``, then computed keys and residual parts.
+    """The side's spec and port: its fields, then computed keys and residual parts; where a query may have
+    others, in an order that does not depend on the query.
 
     A side that only decides carries no field but keys and what the residual condition looks at.
     """
-    side = (node.left, node.right)[number]
+    side, rows = node.inputs[number], split.names
+    keys, key_names = (condition.left, condition.right)[number], condition.names[number]
     offset = 0 if number == 0 else len(node.left.fields)
     decides = number == 1 and node.kind in (JoinKind.SEMI, JoinKind.ANTI)
     places = list(range(len(side.fields)))
     if decides:
         places = sorted(split.fields[1] | {k.index - offset for k in keys if isinstance(k, InputRef)})
-    columns = [side_column(number, i) for i in places]
-    types = [arrow_type(side.fields[i].type) for i in places]
-    computed: dict[str, Expr] = {}
-    key_names = []
-    for i, key in enumerate(keys):
-        own = side_column(number, key.index - offset) if isinstance(key, InputRef) else ""
-        if own and own not in key_names:
-            key_names.append(own)
-        else:
-            # A column that equals two of the other side is carried twice: state names its columns once.
-            name = f"${side_column(number, i)}k"
-            computed[name] = key
-            key_names.append(name)
+    fields = {rows.fields[number][i].name: i for i in places}
+    computed = {name: key for name, key in zip(key_names, keys, strict=True) if name not in fields}
     computed |= split.parts[number]
-    carried = (*columns, *computed)
+    carried = tuple([*fields, *computed] if rows.late is None else sorted([*fields, *computed]))
+    types = {name: arrow_type(side.fields[i].type) for name, i in fields.items()}
+    types |= {name: arrow_type(e.type) for name, e in computed.items()}
     spec = JoinSide(
-        columns=tuple(zip(carried, [*types, *(arrow_type(e.type) for e in computed.values())], strict=True)),
-        keys=tuple(key_names),
-        output=() if decides else tuple(columns),
+        columns=tuple((name, types[name]) for name in carried),
+        keys=key_names,
+        output=() if decides else tuple(fields),
         retracts=bool(side.traits.kinds & RETRACTIONS),
         ttl=(node.left_ttl, node.right_ttl)[number],
+        late=rows.late_among(fields),
     )
     source = _with_computed(below, offset, computed, context) if computed else below
     return spec, g.Port(
         input=source,
-        references=(*(below.columns[i] for i in places), *computed),
+        references=tuple(below.columns[fields[name]] if name in fields else name for name in carried),
         columns=carried,
-        keys=tuple(key_names),
+        keys=key_names,
         schema=_port_schema(spec, side.traits.kinds),
     )
 

@@ -22,6 +22,7 @@ from tidemill.operators.join.residual import (
 )
 from tidemill.physical.joins.pairwise import elapsed_unit, known_to_kernels, sides_of
 from tidemill.plan.expressions import Call, Cast, Expr, InputRef, Literal, UserCall
+from tidemill.runtime.compile.state_names import NamedRows
 from tidemill.types import logical as t
 from tidemill.types.physical import arrow_type
 
@@ -31,10 +32,12 @@ CONSTANTS = (t.BooleanType, *t.NUMERIC_TYPES, *t.CHARACTER_TYPES)
 
 @dataclass(slots=True, kw_only=True)
 class ResidualSplit:
-    """``left_width``: number of left fields. ``parts``: per side the expressions (over left fields +
-    right fields) its port must carry, by the column name they get; ``fields``: the fields as they are."""
+    """``left_width``: number of left fields. ``names``: what the columns of the sides are called. ``parts``: per
+    side the expressions (over left fields + right fields) its port must carry, by the column name they get;
+    ``fields``: the fields as they are."""
 
     left_width: int
+    names: NamedRows
     parts: tuple[dict[str, Expr], dict[str, Expr]] = field(default_factory=lambda: ({}, {}))
     fields: tuple[set[int], set[int]] = field(default_factory=lambda: (set(), set()))
 
@@ -58,12 +61,13 @@ class ResidualSplit:
     def _carried(self, expr: Expr, side: int) -> ColumnTerm:
         parts = self.parts[side]
         if isinstance(expr, InputRef):
-            self.fields[side].add(expr.index - side * self.left_width)
-            return ColumnTerm(side_column(side, expr.index - side * self.left_width))
+            place = expr.index - side * self.left_width
+            self.fields[side].add(place)
+            return ColumnTerm(self.names.fields[side][place].name)
         for name, known in parts.items():
             if known == expr:
                 return ColumnTerm(name)
-        name = f"$r{side}.{len(parts)}"
+        name = self.names.computed(expr, f"$r{side}.", len(parts))
         parts[name] = expr
         return ColumnTerm(name)
 
@@ -82,11 +86,6 @@ def computed(expr: Expr, operands: tuple[Term, ...]) -> Term:
         first, second = operands
         return ElapsedTerm((first, second), elapsed_unit(expr) or 1)
     return ComputedTerm(expr.function, operands)
-
-
-def side_column(side: int, place: int) -> str:
-    """The kernel's name of a field of one side."""
-    return f"{'lr'[side]}{place}"
 
 
 def _unknown(expr: Expr) -> InternalError:

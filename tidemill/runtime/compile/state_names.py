@@ -27,9 +27,8 @@ from tidemill.physical.lineage import Lineages
 from tidemill.physical.lineage_of_rows import SIDES
 from tidemill.physical.lineage_text import text_of
 from tidemill.physical.names import free_name
-from tidemill.plan.expressions import AggregateCall, OverCall
+from tidemill.plan.expressions import AggregateCall, Expr, OverCall
 from tidemill.runtime.checkpoint.operator_schema import CallSchema, ColumnSchema, OperatorSchema
-from tidemill.runtime.compile.residual import side_column
 from tidemill.types.logical import Field
 
 Calls = tuple[AggregateSpec, ...]
@@ -66,6 +65,14 @@ class NamedRows:
     several: bool = False
     calls: tuple[CallSchema, ...] = ()
 
+    def said(self, expr: Expr) -> str:
+        """What an expression over all fields is; by older rules nothing."""
+        return "" if self.late is None else text_of(expr, tuple(column.id for column in self.columns))
+
+    def computed(self, expr: Expr, start: str, number: int) -> str:
+        """What state calls an expression over all fields, the ``number``-th of those that begin so."""
+        return f"{start}{number}" if self.late is None else f"{start}{hashed(self.said(expr))}"
+
     def keys(self, places: Sequence[int]) -> tuple[str, ...]:
         """The fields of the first input that rows are kept by, in the order in which state is."""
         names = tuple(self.fields[0][place].name for place in places)
@@ -75,6 +82,7 @@ class NamedRows:
         return self.key_order if sorted(names) == sorted(self.key_order) else names
 
     def late_among(self, names: Container[str]) -> tuple[tuple[str, int], ...] | None:
+        """``late`` of some columns."""
         return None if self.late is None else tuple(each for each in self.late if each[0] in names)
 
 
@@ -124,16 +132,18 @@ class StateNames:
         """The lineage of the rows of ``node``; by older rules its identity."""
         return self.ids.of(node) if self._lineages is None else self._lineages.of(node).rows
 
-    def operator(self, kind: str, node: p.PhysicalNode, calls: Container[str] = ()) -> str:
+    def operator(self, kind: str, node: p.PhysicalNode, calls: Container[str] | None = None) -> str:
         """The id of an operator with these ``calls`` or columns (ids). Of stored ones of its kind and rows the one that
-        is the same in all; else one that no other operator of the job is, and that has most of the calls."""
-        name = f"{kind}-{self.kept(node)}"
+        is the same in all; else one that no other operator of the job is, and that has most of the calls. Of an
+        operator without any all columns count."""
+        whole = calls is None and self._lineages is not None
+        name = f"{kind}-{self._lineages.whole(node) if whole else self.kept(node)}"
         alike = [key for key in self.stored if key == name or key.startswith(f"{name}-")]
         free = [key for key in alike if key not in self._taken]
         identity = self.ids.of(node)
         same = [key for key in free if self.stored[key].identity == identity]
         best = same[:1] or self._nearest(
-            [k for k in free if self.stored[k].identity not in self._wanted], calls
+            [k for k in free if self.stored[k].identity not in self._wanted], calls or ()
         )
         key = best[0] if best else unused(name, {*self._taken, *alike})
         self._taken.add(key)
@@ -170,7 +180,7 @@ class StateNames:
         """The operator ``node`` that keeps rows of ``inputs``, and what it calls their columns. A column that is
         new, or that the last query had not, begins with ``epoch``."""
         if self._lineages is None:
-            return NamedRows(operator=self.operator(kind, node), fields=_by_place(inputs))
+            return NamedRows(operator=self.operator(kind, node), fields=_fields_by_place(inputs))
         ids = self._column_ids(inputs)
         operator = self.operator(kind, node, {each for side in ids for each in side})
         stored = self.stored.get(operator)
@@ -377,7 +387,12 @@ def _of_rows(
     )
 
 
-def _by_place(inputs: Sequence[p.PhysicalNode]) -> tuple[tuple[Field, ...], ...]:
+def by_place(node: p.PhysicalNode) -> NamedRows:
+    """The fields of an operator whose state goes by their place; it is not registered by this."""
+    return NamedRows(operator="", fields=_fields_by_place(node.inputs))
+
+
+def _fields_by_place(inputs: Sequence[p.PhysicalNode]) -> tuple[tuple[Field, ...], ...]:
     """The fields as kernels call them by older rules: those of two sides are numbered."""
     if len(inputs) == 1:
         return (inputs[0].fields,)
@@ -385,6 +400,11 @@ def _by_place(inputs: Sequence[p.PhysicalNode]) -> tuple[tuple[Field, ...], ...]
         tuple(replace(f, name=side_column(side, i)) for i, f in enumerate(below.fields))
         for side, below in enumerate(inputs)
     )
+
+
+def side_column(side: int, place: int) -> str:
+    """The kernel's name of a field of one side, by older rules."""
+    return f"{'lr'[side]}{place}"
 
 
 def _given(node: p.PhysicalNode) -> dict[str, Field]:

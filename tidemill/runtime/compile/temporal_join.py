@@ -20,7 +20,7 @@ from tidemill.runtime.compile.context import CompileContext
 from tidemill.runtime.compile.event_time import delay_of, timed_rows
 from tidemill.runtime.compile.join import JoinCondition, join_condition, keyed_side, partitioned
 from tidemill.runtime.compile.kept_rows import kept_rows
-from tidemill.runtime.compile.residual import ResidualSplit, side_column
+from tidemill.runtime.compile.residual import ResidualSplit
 from tidemill.runtime.compile.schemas import keyed_schema, names
 from tidemill.runtime.compile.shared import build
 from tidemill.runtime.spark.expressions import Translator
@@ -46,17 +46,19 @@ def _joined(node: p.TemporalJoin, context: CompileContext, sequenced: bool) -> t
         timed_rows(node, node.left, context, sequenced),
         timed_rows(node, node.right, context, True),
     )
-    keys = join_condition(node, inputs)
-    split = ResidualSplit(left_width=len(node.left.fields))
-    left, left_port = keyed_side(node, 0, inputs[0], keys.left, split, context)
-    right, right_port = keyed_side(node, 1, inputs[1], keys.right, split, context)
+    rows = context.state.keeper("temporal-join", node, *node.inputs)
+    keys = join_condition(node, inputs, rows)
+    split = ResidualSplit(left_width=len(node.left.fields), names=rows)
+    left, left_port = keyed_side(node, 0, inputs[0], keys, split, context)
+    right, right_port = keyed_side(node, 1, inputs[1], keys, split, context)
     delay = _common_delay(inputs)
     behind = _behind(inputs, delay)
-    alive = "" if node.alive is None else side_column(1, node.alive)
+    left_fields, right_fields = rows.fields
+    alive = "" if node.alive is None else right_fields[node.alive].name
     spec = TemporalJoinSpec(
         left=left,
         right=replace(right, output=tuple(c for c in right.output if c != alive)),
-        times=(side_column(0, node.left_time), side_column(1, node.right_time)),
+        times=(left_fields[node.left_time].name, right_fields[node.right_time].name),
         null_safe=keys.null_safe,
         behind=behind,
         outer=changes or node.kind is JoinKind.LEFT,
@@ -73,7 +75,7 @@ def _joined(node: p.TemporalJoin, context: CompileContext, sequenced: bool) -> t
         columns=names((*node.fields, *told)),
         kinds=kinds,
         sequenced=sequenced,
-        operator=context.add_operator("temporal-join", node, spec),
+        operator=context.add_operator("temporal-join", node, spec, rows=rows),
         spec=spec,
         ports=(_timed(left_port, left, behind[0]), _timed(right_port, right, behind[1])),
         schema=keyed_schema((*node.fields, *told), kinds, sequenced, spec.keeps_time),

@@ -22,6 +22,7 @@ from tidemill.runtime.compile.join import JoinCondition, join_parts, partitioned
 from tidemill.runtime.compile.rank import rank_spec
 from tidemill.runtime.compile.schemas import columns_of, keyed_schema, names
 from tidemill.runtime.compile.shared import build, compile_node
+from tidemill.runtime.compile.state_names import by_place
 from tidemill.runtime.compile.windows import trigger
 
 
@@ -76,7 +77,7 @@ def _(node: p.WindowRank, context: CompileContext, sequenced: bool) -> g.ExecNod
 def _(node: p.WindowJoin, context: CompileContext, sequenced: bool) -> g.ExecNode:
     proctime = node.left_window.window.proctime
     left, right = (_rows(node, i, context, False, proctime) for i in node.inputs)
-    joined = join_parts(node, (left, right), context)
+    joined = join_parts(node, (left, right), context, by_place(node))
     by = _sent_by(node, joined.condition)
     sides, ends = (joined.spec.left, joined.spec.right), _end_columns(node, joined.condition)
     ports = tuple(
