@@ -54,6 +54,11 @@ class ChangingQuery:
     _base: str | None = None
     _keyed: g.Keyed | None = None
 
+    @property
+    def columns(self) -> tuple[str, ...] | None:
+        """What the operator's rows have, if a query has started."""
+        return None if self._keyed is None else self._keyed.columns
+
     def compiled(self, sql: str) -> tuple[JobIdentity, g.Keyed]:
         """The job of ``sql`` if it begins with the state that there is now."""
         statement = parse_statement(sql)

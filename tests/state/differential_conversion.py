@@ -135,7 +135,9 @@ def test_records_that_are_one_now_are_there_as_often_as_they_were(tmp_path: Path
     columns = (pa.field("$count", pa.int64()), pa.field("$matches", pa.int64()))
     said = {"columns": columns, "ttl": 100, "counts": "$count"}
     base: str | None = None
-    for epoch, (b, count, now, gone) in enumerate([(1, 2, 10, False), (2, 3, 20, False), (3, 9, 30, True)], 1):
+    for epoch, (b, count, now, gone) in enumerate(
+        [(1, 2, 10, False), (2, 3, 20, False), (3, 9, 30, True)], 1
+    ):
         shape = layout("ab", **said)
         store = StateStore.open(str(tmp_path), "o", 0, base, epoch, now=now)
         row = [{"k": 1, "a": 5, "b": b, "$count": count, "$matches": b}]

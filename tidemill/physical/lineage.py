@@ -84,8 +84,10 @@ class Lineages:
                 return self._group(node)
             case p.AggregatePart():
                 below = self.of(node.input)
-                chosen = (tuple(all_[c] for c in node.columns) for all_ in (below.columns, below.texts))
-                return Lineage(below.rows, *chosen)
+                columns, texts = (
+                    tuple(all_[c] for c in node.columns) for all_ in (below.columns, below.texts)
+                )
+                return Lineage(below.rows, columns, texts)
             case p.WindowAggregate():
                 return self._window(node)
             case p.WindowTableFunction():
@@ -166,5 +168,3 @@ def _spread(spread: p.Spread, below: Columns) -> list[str]:
 
 def _printer(node: p.PhysicalNode, lineage: Lineage) -> Printer:
     return Printer.over([replace(f, name=t) for f, t in zip(node.fields, lineage.texts, strict=True)])
-
-

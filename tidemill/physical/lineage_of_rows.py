@@ -92,7 +92,9 @@ def _by_time(node: p.Join, left: Lineage, right: Lineage) -> list[str]:
 
 
 def _rank(node: p.Rank, below: Lineage) -> Lineage:
-    said = [canonical(x) for x in (node.function, node.time, node.keeps_latest, node.versions, node.state_ttl)]
+    said = [
+        canonical(x) for x in (node.function, node.time, node.keeps_latest, node.versions, node.state_ttl)
+    ]
     order = [text_of(key, below.columns) for key in node.order]
     kept = hashed(joined("Rank", [below.rows, *said, *order, *_apart(node.partition, below)]))
     rows = hashed(joined(kept, [str(node.start), str(node.end)]))

@@ -51,14 +51,14 @@ def text_of(value: object, below: Columns) -> str:
         return joined(below[value.index], [canonical(value.ascending), canonical(value.nulls_first)])
     if isinstance(value, OverCall):
         order, frame = ([text_of(x, below) for x in xs] for xs in (value.order, (value.lower, value.upper)))
-        said = (value.function, value.distinct, value.options, value.rows)
-        args = [below[a] for a in value.args]
-        return joined("Over", [*map(canonical, said), f"[{', '.join(args)}]", *order, *frame])
+        args = f"[{', '.join(below[a] for a in value.args)}]"
+        said = [canonical(x) for x in (value.function, value.distinct, value.options, value.rows)]
+        return joined("Over", [*said, args, *order, *frame])
     if isinstance(value, AggregateCall):
-        args = [below[a] for a in value.args]
+        args = f"[{', '.join(below[a] for a in value.args)}]"
         filter_ = "" if value.filter is None else below[value.filter]
-        said = (value.function, value.distinct, value.options, value.user)
-        return joined("Call", [*map(canonical, said), f"[{', '.join(args)}]", filter_])
+        said = [canonical(x) for x in (value.function, value.distinct, value.options, value.user)]
+        return joined("Call", [*said, args, filter_])
     if isinstance(value, tuple | list):
         return f"[{', '.join(text_of(v, below) for v in value)}]"
     if is_dataclass(value) and not isinstance(value, LogicalType | CatalogTable | Field):

@@ -68,8 +68,7 @@ def _missing(owners: Ints, columns: Columns, weights: Ints, old: Mask) -> Ints:
     debts = np.minimum(lowest, np.repeat(owed, groups.sizes))
     before = np.roll(debts, 1)
     before[groups.starts] = owed
-    rows = groups.order[(debts < before) & ~old[groups.order]]
-    rows.sort()
+    rows: Ints = np.sort(groups.order[(debts < before) & ~old[groups.order]])
     return rows
 
 

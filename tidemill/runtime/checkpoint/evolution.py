@@ -190,7 +190,11 @@ def _new_column(part: Part, column: ColumnSchema) -> Change:
 def _other_rows(then: OperatorSchema, now: OperatorSchema) -> str:
     """Why rows that an operator has kept are not those that it would have kept as the query is now."""
     if then.changing != now.changing:
-        return "rows of its input may be taken back now" if any(now.changing) else "rows of its input only come now"
+        return (
+            "rows of its input may be taken back now"
+            if any(now.changing)
+            else "rows of its input only come now"
+        )
     if then.limit and (now.limit > then.limit or not now.limit):
         wanted = f"the query shows {now.limit}" if now.limit else "the query shows all"
         return f"it has the first {then.limit} rows of a key, {wanted}: those beyond were not kept"

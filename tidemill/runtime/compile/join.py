@@ -171,9 +171,7 @@ def partitioned(node: p.Join, condition: JoinCondition) -> tuple[frozenset[str],
     )
 
 
-def join_condition(
-    node: p.Join, inputs: tuple[g.ExecNode, g.ExecNode], rows: NamedRows
-) -> JoinCondition:
+def join_condition(node: p.Join, inputs: tuple[g.ExecNode, g.ExecNode], rows: NamedRows) -> JoinCondition:
     """The keys are in the order of those that are stored. If none are, one of the inputs decides."""
     condition = _condition(node)
     if rows.late is None:

@@ -53,7 +53,7 @@ def _(node: p.OverAggregate, context: CompileContext, sequenced: bool) -> g.Exec
         if node.time == "ROWTIME":
             return over_time(by_time, "over", joined, node, node.fields, context)
         return keyed(joined, by_time, "over", by_time.partition, context, sequenced, whole=node)
-    asked = [(call, f.name) for window, own in windows for call, f in zip(window.calls, own, strict=True)]
+    asked = [call for window, _ in windows for call in window.calls]
     rows = replace(rows, calls=context.state.over_calls(bottom.input, asked, rows))
     spec = OverSpec(
         columns=columns_of(inputs),

@@ -136,8 +136,8 @@ class StateNames:
         """The id of an operator with these ``calls`` or columns (ids). Of stored ones of its kind and rows the one that
         is the same in all; else one that no other operator of the job is, and that has most of the calls. Of an
         operator without any all columns count."""
-        whole = calls is None and self._lineages is not None
-        name = f"{kind}-{self._lineages.whole(node) if whole else self.kept(node)}"
+        rows = self.kept(node) if calls is not None or self._lineages is None else self._lineages.whole(node)
+        name = f"{kind}-{rows}"
         alike = [key for key in self.stored if key == name or key.startswith(f"{name}-")]
         free = [key for key in alike if key not in self._taken]
         identity = self.ids.of(node)
@@ -150,8 +150,11 @@ class StateNames:
         return key
 
     def _nearest(self, keys: list[str], calls: Container[str]) -> list[str]:
-        parts = {key: (*self.stored[key].calls, *self.stored[key].columns) for key in keys}
-        shared = {key: sum(part.id in calls for part in parts[key]) for key in keys}
+        shared = dict.fromkeys(keys, 0)
+        for key in keys:
+            stored = self.stored[key]
+            ids = [*(call.id for call in stored.calls), *(column.id for column in stored.columns)]
+            shared[key] = sum(each in calls for each in ids)
         best = [key for key in keys if shared[key] == max(shared.values())]
         if len(best) > 1:
             raise StateError(
@@ -186,7 +189,10 @@ class StateNames:
         stored = self.stored.get(operator)
         before = {} if stored is None else {column.id: column for column in stored.columns}
         made = [
-            [self._column(key, text, f, before, stored is not None) for key, text, f in zip(*side, strict=True)]
+            [
+                self._column(key, text, f, before, stored is not None)
+                for key, text, f in zip(*side, strict=True)
+            ]
             for side in zip(ids, self._column_texts(inputs), (i.fields for i in inputs), strict=True)
         ]
         named = (zip(columns, node.fields, strict=True) for columns, node in zip(made, inputs, strict=True))
@@ -225,9 +231,9 @@ class StateNames:
         return ColumnSchema(id=key, name=name, text=text, type=str(given.type), since=since)
 
     def over_calls(
-        self, below: p.PhysicalNode, calls: Sequence[tuple[OverCall, str]], rows: NamedRows
+        self, below: p.PhysicalNode, calls: Sequence[OverCall], rows: NamedRows
     ) -> tuple[CallSchema, ...]:
-        """Calls over rows that are all kept, with the names of their results."""
+        """Calls over rows that are all kept. The plan, not the query, names their results."""
         if self._lineages is None:
             return ()
         columns, texts = self._lineages.of(below).columns, self._lineages.of(below).texts
@@ -237,14 +243,14 @@ class StateNames:
         return tuple(
             CallSchema(
                 id=(key := hashed(text_of(call, columns))),
-                name=name,
-                text=f"{call.function}({', '.join(texts[a] for a in call.args)}) OVER",
+                name=key,
+                text=f"{call.function}({', '.join(texts[a] for a in call.args) or '*'}) OVER",
                 type=str(call.type),
                 arg_types=tuple(str(below.fields[a].type) for a in call.args),
                 since=max((since.get(rows.fields[0][a].name, 0) for a in call.args), default=0),
                 born=before[key].born if key in before else self.epoch if stored is not None else 0,
             )
-            for call, name in calls
+            for call in calls
         )
 
     def calls(

@@ -1,0 +1,226 @@
+"""Another query takes over the rows that a join, a Top-N or OVER keeps: columns that it adds are NULL in rows
+from before, and what it gives is what a list of these rows gives."""
+
+from __future__ import annotations
+
+import random
+from collections import Counter
+from collections.abc import Iterable
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from tests.runtime.changing_query import ChangingQuery, Row, session
+from tests.runtime.kept_images import Images, changelog
+from tidemill.errors import StateError
+from tidemill.runtime.checkpoint.evolution import Evolution, evolution
+
+Fields = tuple[Any, ...]
+_FORMATS = {False: "'json', 'source.monitor-interval'='1 s'", True: "'debezium-json'"}
+
+
+def table(name: str, columns: str, *, changes: bool, options: str = "") -> str:
+    place = f"'connector'='filesystem', 'path'='/{name}', 'format'={_FORMATS[changes]}{options}"
+    return f"CREATE TABLE {name} ({columns}) WITH ({place})"
+
+
+def applied(shown: Counter[Fields], changes: Iterable[tuple[int, Fields]]) -> Counter[Fields]:
+    result = Counter(shown)
+    for kind, fields in changes:
+        result[fields] += -1 if kind in (1, 3) else 1
+    assert all(count >= 0 for count in result.values()), "what goes was there"
+    return +result
+
+
+# -- joins ------------------------------------------------------------------------------------------
+
+LEFT, RIGHT = "k INT, a BIGINT, b BIGINT, c BIGINT", "j INT, x BIGINT, y BIGINT, z BIGINT"
+JOINS = {
+    "inner": "l JOIN r ON k = j",
+    "two keys": "l JOIN r ON k = j AND a = x",
+    "left": "l LEFT JOIN r ON k = j",
+    "full": "l FULL JOIN r ON k = j",
+    "residual": "l LEFT JOIN r ON k = j AND a < x",
+    "full residual": "l FULL JOIN r ON k = j AND a < x",
+    "semi": "l WHERE EXISTS (SELECT 1 FROM r WHERE k = j)",
+    "anti": "l WHERE NOT EXISTS (SELECT 1 FROM r WHERE k = j AND a < x)",
+}
+
+
+def meets(kind: str, left: Row, right: Row) -> bool:
+    if left["k"] is None or left["k"] != right["j"]:
+        return False
+    if kind == "two keys":
+        return left["a"] is not None and left["a"] == right["x"]
+    if "residual" in kind or kind == "anti":
+        return left["a"] is not None and right["x"] is not None and left["a"] < right["x"]
+    return True
+
+
+def joined(kind: str, left: list[Row], right: list[Row]) -> Counter[tuple[tuple[str, Any], ...]]:
+    rows: list[Row] = []
+    for own in left:
+        partners = [other for other in right if meets(kind, own, other)]
+        if kind in ("semi", "anti"):
+            rows += [own] * (bool(partners) == (kind == "semi"))
+        else:
+            rows += [{**own, **other} for other in partners]
+            rows += [own] * (not partners and kind not in ("inner", "two keys"))
+    if "full" in kind:
+        rows += [other for other in right if not any(meets(kind, own, other) for own in left)]
+    return Counter(tuple(sorted((n, v) for n, v in row.items() if v is not None)) for row in rows)
+
+
+def named(columns: tuple[str, ...], changes: list[tuple[int, Fields]]) -> list[tuple[int, Fields]]:
+    return [
+        (kind, tuple(sorted((n, v) for n, v in zip(columns, fields, strict=True) if v is not None)))
+        for kind, fields in changes
+    ]
+
+
+def made(chance: random.Random, names: str, count: int, *, nulls: bool = True) -> list[Row]:
+    """``nulls``: the key may be NULL. An outer join does not keep such rows, and hands on what goes as it is."""
+    first, *others = names
+    return [
+        {first: chance.choice([*[None] * nulls, 1, 2]), **{n: chance.choice([None, 1, 2, 3]) for n in others}}
+        for _ in range(count)
+    ]
+
+
+@pytest.mark.parametrize("seed", range(4))
+@pytest.mark.parametrize("changes", [(False, False), (True, True), (True, False)])
+@pytest.mark.parametrize("kind", JOINS)
+def test_joins_go_on_with_other_columns(
+    tmp_path: Path, kind: str, changes: tuple[bool, bool], seed: int
+) -> None:
+    chance = random.Random(seed)
+    tables = (table(n, c, changes=x) for n, c, x in zip("lr", (LEFT, RIGHT), changes, strict=True))
+    query = ChangingQuery(tmp_path, session(*tables))
+    sides = Images(), Images()
+    live = [[] if x else None for x in changes]
+    filters = kind in ("semi", "anti")
+    for number in range(6):
+        chosen = [
+            chance.sample("kabc", chance.randrange(1, 5)),
+            chance.sample("jxyz", chance.randrange(0, 5)),
+        ]
+        shown_columns = [*chosen[0], *(chosen[1] if not filters else ())]
+        chance.shuffle(shown_columns)
+        text = ", ".join(f"{name} AS c{number}_{i}" for i, name in enumerate(shown_columns))
+        found = query.start(f"SELECT {text} FROM {JOINS[kind]}")
+        needed = {*"ka"}, {*"jx"}
+        if kind in ("inner", "left", "full", "semi"):
+            needed = {"k"}, {"j"}
+        before = sum((list(side.since) for side in sides), [])
+        for side, own, keys in zip(sides, chosen if not filters else [chosen[0], []], needed, strict=True):
+            side.carry(sorted({*own, *keys}), query.number + 1)
+        if found is not None:
+            told = {c.part.split()[-1] for c in found.changes if "is NULL for rows stored" in c.detail}
+            assert told == {n for side in sides for n in side.since} - set(before)
+        shown = joined(kind, sides[0].rows, sides[1].rows)
+        for _ in range(chance.randrange(3)):
+            came = [
+                changelog(chance, made(chance, n, chance.randrange(4), nulls=rows is None), rows)
+                for n, rows in zip(("kabc", "jxyz"), live, strict=True)
+            ]
+            got = query.epoch(*came)
+            for side, rows in zip(sides, came, strict=True):
+                # Those of an epoch are told apart by no order: what comes is there for what goes.
+                for row in sorted(rows, key=lambda r: r.get("kind", 0) in (1, 3)):
+                    side.take(row)
+            assert query.columns is not None
+            shown = applied(shown, named(query.columns, got))
+            assert shown == joined(kind, sides[0].rows, sides[1].rows)
+            for side, rows in zip(sides, live, strict=True):
+                assert rows is None or len(rows) == len(side.rows)
+
+
+# -- Top-N ------------------------------------------------------------------------------------------
+
+
+def top(rows: list[Row], n: int) -> Counter[Fields]:
+    found = Counter[Fields]()
+    for key in {row["k"] for row in rows}:
+        own = [row for row in rows if row["k"] == key]
+        own.sort(key=lambda row: -(row["a"] if row["a"] is not None else -99))
+        found.update(tuple(sorted((c, v) for c, v in row.items() if v is not None)) for row in own[:n])
+    return found
+
+
+@pytest.mark.parametrize("seed", range(8))
+@pytest.mark.parametrize("changes", [False, True])
+def test_a_top_n_goes_on_with_other_columns_and_fewer_rows(tmp_path: Path, changes: bool, seed: int) -> None:
+    chance = random.Random(seed)
+    query = ChangingQuery(tmp_path, session(table("t", LEFT, changes=changes)))
+    rows, live = Images(), [] if changes else None
+    n = 4
+    for _ in range(6):
+        n = chance.randrange(1, 6) if changes else chance.randrange(max(1, n - 1), n + 1)
+        columns = chance.sample("kabc", chance.randrange(1, 5))
+        ranked = "SELECT *, ROW_NUMBER() OVER (PARTITION BY k ORDER BY a DESC) AS rn FROM t"
+        query.start(f"SELECT {', '.join(columns)} FROM ({ranked}) WHERE rn <= {n}")
+        rows.carry(sorted({*columns, *"ka"}), query.number + 1)
+        shown = top(rows.rows, n)
+        for _ in range(chance.randrange(3)):
+            came = changelog(chance, made(chance, "kabc", chance.randrange(4)), live)
+            got = query.epoch(came)
+            for row in came:
+                rows.take(row)
+            assert query.columns is not None
+            shown = applied(shown, named(query.columns, got))
+            assert shown == top(rows.rows, n)
+
+
+# -- OVER -------------------------------------------------------------------------------------------
+
+CALLS = {
+    "SUM(b) OVER (PARTITION BY k ORDER BY a)": ("b", lambda row, up: _sum(r["b"] for r in up)),
+    "COUNT(c) OVER (PARTITION BY k ORDER BY a)": ("c", lambda row, up: sum(r["c"] is not None for r in up)),
+    "COUNT(*) OVER (PARTITION BY k ORDER BY a)": ("a", lambda row, up: len(up)),
+    "MAX(c) OVER (PARTITION BY k ORDER BY a)": ("c", lambda row, up: _max(r["c"] for r in up)),
+}
+
+
+def _sum(values: Iterable[Any]) -> Any:
+    known = [v for v in values if v is not None]
+    return sum(known) if known else None
+
+
+def _max(values: Iterable[Any]) -> Any:
+    return max((v for v in values if v is not None), default=None)
+
+
+def over(rows: list[Row], calls: list[str]) -> Counter[Fields]:
+    found = Counter[Fields]()
+    for row in rows:
+        low = [r["a"] if r["a"] is not None else -99 for r in (row,)][0]
+        up = [r for r in rows if r["k"] == row["k"] and (r["a"] if r["a"] is not None else -99) <= low]
+        results = {f"w{i}": CALLS[call][1](row, up) for i, call in enumerate(calls)}
+        found[tuple(sorted((c, v) for c, v in {**row, **results}.items() if v is not None))] += 1
+    return found
+
+
+@pytest.mark.parametrize("seed", range(8))
+@pytest.mark.parametrize("changes", [False, True])
+def test_over_goes_on_with_other_columns_and_calls(tmp_path: Path, changes: bool, seed: int) -> None:
+    chance = random.Random(seed)
+    query = ChangingQuery(tmp_path, session(table("t", LEFT, changes=changes)))
+    rows, live = Images(), [] if changes else None
+    for number in range(6):
+        columns = chance.sample("kabc", chance.randrange(1, 4))
+        calls = chance.sample(sorted(CALLS), chance.randrange(1, 4))
+        text = ", ".join([*columns, *(f"{call} AS s{number}_{i}" for i, call in enumerate(calls))])
+        query.start(f"SELECT {text} FROM t")
+        rows.carry(sorted({*columns, *"ka", *(CALLS[call][0] for call in calls)}), query.number + 1)
+        shown = over(rows.rows, calls)
+        for _ in range(chance.randrange(3)):
+            came = changelog(chance, made(chance, "kabc", chance.randrange(4)), live)
+            got = query.epoch(came)
+            for row in came:
+                rows.take(row)
+            assert query.columns is not None
+            width = len(query.columns) - len(calls)
+            names = (*query.columns[:width], *(f"w{i}" for i in range(len(calls))))
+            shown = applied(shown, named(names, got))
+            assert shown == over(rows.rows, calls)
