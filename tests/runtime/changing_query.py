@@ -9,10 +9,11 @@ from typing import Any
 import numpy as np
 import pyarrow as pa
 
+from tidemill.changelog.hashing import hash_columns
 from tidemill.changelog.rowkind import INSERT_ONLY, KIND_COLUMN, SEQUENCE_COLUMN
 from tidemill.changelog.watermarks import NONE, WATERMARK_COLUMN
 from tidemill.config.option import Configuration
-from tidemill.operators.api import EpochContext
+from tidemill.operators.api import HASH_COLUMN, EpochContext
 from tidemill.physical.identities import RULES
 from tidemill.runtime import graph as g
 from tidemill.runtime.checkpoint.directory import EpochCommit
@@ -45,10 +46,12 @@ def session(*tables: str, **options: str) -> SessionContext:
 
 @dataclass
 class ChangingQuery:
-    """``start`` gives the job another query; ``epoch`` feeds rows to its one operator, per input."""
+    """``start`` gives the job another query; ``epoch`` feeds rows to its one operator of the ``kind``, per
+    input."""
 
     root: Path
     context: SessionContext = field(default_factory=session)
+    kind: str = ""
     number: int = 0
     identity: JobIdentity | None = None
     _base: str | None = None
@@ -69,7 +72,8 @@ class ChangingQuery:
         commit = EpochCommit(epoch=self.number, time=0, offsets={}, manifests={}, tokens={})
         names = state_names(self.identity, commit) if self.identity is not None else None
         outputs, context = unread_job([root], config, frames={}, zone="UTC", names=names)
-        (keyed,) = [n for out in outputs.values() for n in out.walk() if isinstance(n, g.Keyed)]
+        found = {n.operator: n for out in outputs.values() for n in out.walk() if isinstance(n, g.Keyed)}
+        (keyed,) = [n for key, n in found.items() if key.startswith(self.kind)]
         return job_identity([root], context, "job", RULES), keyed
 
     def start(self, sql: str) -> Evolution | None:
@@ -114,7 +118,8 @@ class ChangingQuery:
             columns[SEQUENCE_COLUMN] = pa.array(range(first, first + len(rows)), pa.int64())
         if port.timed:
             columns[WATERMARK_COLUMN] = pa.array(np.full(len(rows), NONE), pa.int64())
-        return pa.table(columns)
+        hashes = hash_columns([columns[key] for key in port.keys], len(rows))
+        return pa.table({**columns, HASH_COLUMN: pa.array(hashes)})
 
 
 def _source_column(node: g.ExecNode, name: str) -> str:
@@ -127,9 +132,15 @@ def _source_column(node: g.ExecNode, name: str) -> str:
     return name
 
 
+_ENDS = {"window_start": 0, "window_end": 10, "window_time": 9}
+
+
 def _column(name: str, rows: list[Row], kind: pa.DataType | None) -> pa.Array:
     if name == TIME or name == "ts":
         return pa.array([row["ts"] * 1000 for row in rows], pa.timestamp("us"))
+    if name in _ENDS:
+        # Windows of 10 ms.
+        return pa.array([(row["ts"] // 10 * 10 + _ENDS[name]) * 1000 for row in rows], pa.timestamp("us"))
     if name.startswith("$f"):
         return pa.array([row["f"] is True for row in rows], pa.bool_())
     kinds = {"k": pa.int32(), "f": pa.bool_()}

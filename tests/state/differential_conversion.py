@@ -158,7 +158,7 @@ def test_records_that_are_one_now_are_there_as_often_as_they_were(tmp_path: Path
 
 def test_rows_keep_their_order_of_arrival(tmp_path: Path) -> None:
     sequence = pa.field("$seq", pa.int64())
-    wide = replace(layout("ab", additive=True), values=(sequence, VALUES["a"], VALUES["b"]))
+    wide = replace(layout("ab", additive=True), values=(sequence, VALUES["a"], VALUES["b"]), arrival="$seq")
     narrow = replace(wide, values=(sequence, VALUES["b"]))
     rows = [{"k": 1, "a": i, "b": 100 * i, "$seq": s} for i, s in enumerate([7, 7, 7, 5, 9])]
     store = StateStore.open(str(tmp_path), "o", 0, None, 1)

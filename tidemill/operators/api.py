@@ -85,6 +85,27 @@ class Evolving(Protocol):
         ...
 
 
+@dataclass(frozen=True, slots=True, kw_only=True)
+class KeptRows:
+    """What an operator keeps of its input's rows, of which a changed query may carry other columns.
+    ``layouts``: the tables, none where columns go by place. ``needed``: columns beside the keys that no row can
+    do without. ``most``: how many ranks of a key are kept at most; None: all rows. ``finds``: a row that is
+    taken back is found that was stored with fewer columns."""
+
+    layouts: tuple[Layout, ...]
+    needed: frozenset[str] = frozenset()
+    most: int | None = None
+    finds: bool = True
+
+
+@runtime_checkable
+class KeepsRows(Protocol):
+    """An operator that keeps rows of its input."""
+
+    @property
+    def kept_rows(self) -> KeptRows: ...
+
+
 @runtime_checkable
 class LocalPhase(Protocol):
     """An operator of one input that can do a part of its work before the exchange, where ``combinable``."""

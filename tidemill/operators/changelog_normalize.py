@@ -17,9 +17,8 @@ import pyarrow as pa
 
 from tidemill.changelog.batch import weights_of
 from tidemill.changelog.columns import vector
-from tidemill.operators.api import EpochContext
+from tidemill.operators.api import EpochContext, KeptRows
 from tidemill.operators.rows.keyed_rows import Candidates, Columns, RowsByKey, open_rows, replace_rows
-from tidemill.state.layout import Layout
 from tidemill.state.store import StateStore
 
 
@@ -36,13 +35,10 @@ class ChangelogNormalizeSpec:
     sequence: bool = False
     timed: bool = False
     state_ttl: int = 0
-    evolves: bool = False
-    """Whether other columns of the rows may be stored."""
 
     @property
-    def evolving(self) -> tuple[Layout, ...]:
-        """See ``operators.api.Evolving``."""
-        return (self.shape.layout,) if self.evolves else ()
+    def kept_rows(self) -> KeptRows:
+        return KeptRows(layouts=(self.shape.layout,))
 
     @property
     def needs_sequence(self) -> bool:

@@ -25,8 +25,6 @@ SIDES = ("l.", "r.")
 def row_keepers(node: p.PhysicalNode, inputs: Sequence[Lineage]) -> Lineage | None:
     """The lineage of ``node`` over those of its inputs; None of a node that is not such an operator."""
     match node:
-        case p.WindowRank() | p.WindowJoin() | p.LookupJoin():
-            return None
         case p.Join():
             return _join(node, *inputs)
         case p.Rank():
@@ -88,15 +86,23 @@ def _by_time(node: p.Join, left: Lineage, right: Lineage) -> list[str]:
         versions = sorted(right.columns[c] for c in node.version_key)
         times = [left.columns[node.left_time], right.columns[node.right_time]]
         return [*times, alive, canonical(node.latest), *versions]
+    if isinstance(node, p.WindowJoin):
+        return [*_window(node.left_window, left), *_window(node.right_window, right), canonical(node.emit)]
     return []
+
+
+def _window(attached: p.AttachedWindow, below: Lineage) -> list[str]:
+    return [canonical(attached.window), below.columns[attached.start], below.columns[attached.end]]
 
 
 def _rank(node: p.Rank, below: Lineage) -> Lineage:
     said = [
         canonical(x) for x in (node.function, node.time, node.keeps_latest, node.versions, node.state_ttl)
     ]
+    if isinstance(node, p.WindowRank):
+        said += [*_window(node.attached, below), canonical(node.emit), *_apart(node.keys, below)]
     order = [text_of(key, below.columns) for key in node.order]
-    kept = hashed(joined("Rank", [below.rows, *said, *order, *_apart(node.partition, below)]))
+    kept = hashed(joined(type(node).__name__, [below.rows, *said, *order, *_apart(node.partition, below)]))
     rows = hashed(joined(kept, [str(node.start), str(node.end)]))
     every = range(len(below.columns))
     rank = ["rank"] * node.with_rank

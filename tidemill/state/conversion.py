@@ -24,7 +24,6 @@ import pyarrow as pa
 from tidemill.changelog.columns import Ints, Vec, single, to_arrow, vector
 from tidemill.changelog.grouping import group_rows
 from tidemill.changelog.hashing import hash_columns
-from tidemill.changelog.rowkind import SEQUENCE_COLUMN
 from tidemill.state.layout import Layout, conform, hash_array
 from tidemill.state.manifest import TableEntry
 from tidemill.state.merge import merge_readers, merge_tables
@@ -92,7 +91,7 @@ def _last_key(rows: pa.Table) -> int:
 
 
 def _as(layout: Layout, held: Layout, rows: pa.Table, now: int) -> pa.Table:
-    if SEQUENCE_COLUMN in held.shape.values:
+    if layout.arrival:
         rows = _renumbered(held, rows)
     table = conform(rows, layout.schema).combine_chunks()
     keys = hash_columns([single(table.column(f.name)) for f in layout.keys], len(table))
@@ -105,11 +104,11 @@ def _as(layout: Layout, held: Layout, rows: pa.Table, now: int) -> pa.Table:
 
 def _renumbered(held: Layout, rows: pa.Table) -> pa.Table:
     """With numbers of their own for the order of arrival within a key (see ``operators.rows.entries``)."""
-    others = [single(rows.column(f.name)) for f in held.values if f.name != SEQUENCE_COLUMN]
-    sequence = vector(single(rows.column(SEQUENCE_COLUMN))).values
+    others = [single(rows.column(f.name)) for f in held.values if f.name != held.arrival]
+    sequence = vector(single(rows.column(held.arrival))).values
     numbers = np.empty(len(rows), np.int64)
     numbers[np.lexsort((hash_columns(others, len(rows)), sequence))] = np.arange(len(rows))
-    return _with(rows, SEQUENCE_COLUMN, numbers)
+    return _with(rows, held.arrival, numbers)
 
 
 def _counted(layout: Layout, rows: pa.Table) -> pa.Table:

@@ -41,8 +41,9 @@ VERSION = b"tidemill.version"
 class Layout:
     """``ttl`` is in milliseconds; 0 keeps rows forever. Only records have a TTL: a multiset expires with
     its record. ``growing``: the multiset only gets new rows, and is read by key (``StateTable.pieces``,
-    ``TimeTable.gather``). ``evolves``: rows that are stored may have other value columns; they lack those that
-    are ``late``, and no others. ``counts``: the column that says how often a record is there."""
+    ``TimeTable.gather``). ``evolves``: rows that are stored may have other value columns; they lack those
+    that are ``late``, and no others. ``counts``: the column that says how often a record is there;
+    ``arrival``: that which numbers a key's rows as they came, where contents decide between equal numbers."""
 
     name: str
     keys: tuple[pa.Field, ...]
@@ -55,6 +56,7 @@ class Layout:
     evolves: bool = False
     late: tuple[str, ...] = ()
     counts: str = ""
+    arrival: str = ""
 
     def __post_init__(self) -> None:
         if self.additive and (self.columns or self.ttl):

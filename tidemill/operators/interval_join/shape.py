@@ -10,6 +10,7 @@ import pyarrow as pa
 
 from tidemill.changelog.columns import Ints
 from tidemill.changelog.watermarks import WATERMARK_COLUMN
+from tidemill.operators.api import KeptRows
 from tidemill.operators.join.residual import Residual
 from tidemill.operators.join.shape import PRESERVES_LEFT, PRESERVES_RIGHT, JoinSide
 from tidemill.operators.rows.entries import evolving
@@ -89,12 +90,9 @@ class IntervalShape:
         return self._waiting(0), self._waiting(1)
 
     @property
-    def evolving(self) -> tuple[Layout, ...]:
-        """See ``operators.api.Evolving``."""
-        if self.left.late is None:
-            return ()
+    def kept_rows(self) -> KeptRows:
         waiting = (table for table, waits in zip(self.waiting, self.outer, strict=True) if waits)
-        return (*self.rows, *waiting)
+        return KeptRows(layouts=(*self.rows, *waiting))
 
     def _rows(self, number: int) -> Layout:
         side = self.sides[number]

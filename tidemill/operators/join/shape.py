@@ -8,6 +8,7 @@ from functools import cached_property
 
 import pyarrow as pa
 
+from tidemill.operators.api import KeptRows
 from tidemill.operators.join.null_aware import RowCounts
 from tidemill.operators.join.residual import Residual
 from tidemill.operators.join.state import multiset_layout, records_layout
@@ -105,9 +106,8 @@ class JoinShape:
         return self._layout(0), self._layout(1)
 
     @property
-    def evolving(self) -> tuple[Layout, ...]:
-        """See ``operators.api.Evolving``."""
-        return () if self.left.late is None else self.layouts
+    def kept_rows(self) -> KeptRows:
+        return KeptRows(layouts=self.layouts)
 
     def _layout(self, number: int) -> Layout:
         side, name = self.sides[number], ("left", "right")[number]

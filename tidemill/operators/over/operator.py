@@ -20,7 +20,7 @@ from tidemill.changelog.hashing import hash_columns
 from tidemill.changelog.rowkind import SEQUENCE_COLUMN, RowKind
 from tidemill.changelog.values import rows_same
 from tidemill.operators.aggregates.api import AggregateSpec
-from tidemill.operators.api import EpochContext
+from tidemill.operators.api import EpochContext, KeptRows
 from tidemill.operators.over.window import Frame, Window, evaluate
 from tidemill.operators.rows.entries import (
     Entries,
@@ -77,14 +77,9 @@ class OverSpec:
         return kept_columns(self.columns, self.partition, self.late)
 
     @property
-    def evolving(self) -> tuple[Layout, ...]:
-        """See ``operators.api.Evolving``."""
-        return () if self.late is None else (self.layout,)
-
-    @property
-    def needed(self) -> frozenset[str]:
-        """The columns that rows are ordered by."""
-        return frozenset(key.name for function in self.functions for key in function.order)
+    def kept_rows(self) -> KeptRows:
+        order = frozenset(key.name for function in self.functions for key in function.order)
+        return KeptRows(layouts=(self.layout,), needed=order)
 
     @cached_property
     def layout(self) -> Layout:

@@ -12,6 +12,7 @@ import pyarrow as pa
 from tidemill.changelog.columns import Ints
 from tidemill.changelog.rowkind import SEQUENCE_COLUMN
 from tidemill.changelog.watermarks import WATERMARK_COLUMN
+from tidemill.operators.api import KeptRows
 from tidemill.operators.rows.entries import Late, entry_layout, kept_columns
 from tidemill.operators.rows.keyed_rows import RowsByKey
 from tidemill.operators.rows.ordering import OrderKey
@@ -81,14 +82,8 @@ class RankShape:
         return entry_layout("rows", keys, values, self.state_ttl, self.late)
 
     @property
-    def evolving(self) -> tuple[Layout, ...]:
-        """See ``operators.api.Evolving``."""
-        return () if self.late is None else (self.layout,)
-
-    @property
-    def most_rows(self) -> int | None:
-        """How many ranks of a partition are kept at most; None: all."""
-        return self.end if self.prunes else None
+    def kept_rows(self) -> KeptRows:
+        return KeptRows(layouts=(self.layout,), most=self.end if self.prunes else None)
 
     @cached_property
     def records(self) -> RowsByKey:

@@ -55,6 +55,7 @@ def entry_layout(
         additive=not ttl,
         ttl=ttl,
         counts=COUNT if ttl else "",
+        arrival=SEQUENCE_COLUMN,
     )
     return evolving(made, late)
 

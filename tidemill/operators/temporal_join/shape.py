@@ -9,6 +9,7 @@ from functools import cached_property
 import pyarrow as pa
 
 from tidemill.changelog.rowkind import KIND_COLUMN, SEQUENCE_COLUMN
+from tidemill.operators.api import KeptRows
 from tidemill.operators.join.shape import JoinSide
 from tidemill.operators.lookup_join import THERE
 from tidemill.operators.rows.schemas import output_schema
@@ -59,11 +60,11 @@ class TemporalJoinShape:
         return WaitingRows(name="left", columns=columns, keys=self.left.keys, late=self.left.late)
 
     @property
-    def evolving(self) -> tuple[Layout, ...]:
-        """See ``operators.api.Evolving``."""
-        if self.left.late is None:
-            return ()
-        return (self.waiting.layout, self.coming, self.current, *[self.newest] * self.latest)
+    def kept_rows(self) -> KeptRows:
+        return KeptRows(
+            layouts=(self.waiting.layout, self.coming, self.current, *[self.newest] * self.latest),
+            finds=not self.left.retracts,
+        )
 
     @cached_property
     def coming(self) -> Layout:

@@ -12,6 +12,7 @@ import pyarrow as pa
 from tidemill.changelog.batch import weights_of
 from tidemill.changelog.columns import Ints, single, vector
 from tidemill.changelog.rowkind import SEQUENCE_COLUMN
+from tidemill.operators.rows.entries import Late
 from tidemill.operators.rows.waiting import WaitingRows, each_copy, summed
 from tidemill.operators.window.output import MICROSECONDS
 from tidemill.state.run import DUE
@@ -33,7 +34,7 @@ class Choosing(Protocol):
 class BufferedPort:
     """``columns``: the row, (name, type); ``keys``: those that rows are sent by; ``end``: the end of the
     window, in local time. ``ordered``: rows only come, and carry ``$seq``; ``retracts``: they are changes,
-    whose rows have no order but that of their contents."""
+    whose rows have no order but that of their contents. ``late``: as in ``WaitingRows``."""
 
     name: str
     columns: tuple[tuple[str, pa.DataType], ...]
@@ -41,12 +42,14 @@ class BufferedPort:
     end: str
     ordered: bool = False
     retracts: bool = False
+    late: Late | None = None
 
     @cached_property
     def waiting(self) -> WaitingRows:
         """Rows by the end of their window."""
         sequence = ((SEQUENCE_COLUMN, pa.int64()),) * self.ordered
-        return WaitingRows(name=self.name, columns=(*self.columns, *sequence), keys=self.keys)
+        columns = self.columns if self.late is None else sorted(self.columns)
+        return WaitingRows(name=self.name, columns=(*columns, *sequence), keys=self.keys, late=self.late)
 
     def ends(self, table: pa.Table) -> Ints:
         """The end of each row's window, in ms."""

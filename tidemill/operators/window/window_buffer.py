@@ -25,7 +25,7 @@ from tidemill.changelog.batch import contiguous, with_types
 from tidemill.changelog.columns import Ints, Mask, Vec, single, to_arrow, vector
 from tidemill.changelog.rowkind import KIND_COLUMN, SEQUENCE_COLUMN
 from tidemill.changelog.watermarks import NONE, WATERMARK_COLUMN
-from tidemill.operators.api import HASH_COLUMN, EpochContext, OperatorSpec
+from tidemill.operators.api import HASH_COLUMN, EpochContext, KeepsRows, KeptRows, OperatorSpec
 from tidemill.operators.rows.waiting import WaitingRows
 from tidemill.operators.window.buffer_changes import Changes
 from tidemill.operators.window.buffered_port import BufferedPort, Came, Choosing
@@ -54,6 +54,15 @@ class WindowBufferSpec:
     @property
     def delay(self) -> int:
         return self.trigger.lateness
+
+    @property
+    def kept_rows(self) -> KeptRows:
+        inner = self.inner.kept_rows if isinstance(self.inner, KeepsRows) else None
+        return KeptRows(
+            layouts=tuple(port.waiting.layout for port in self.ports),
+            most=None if inner is None else inner.most,
+            finds=not any(port.retracts for port in self.ports),
+        )
 
     @property
     def fingerprint(self) -> str:

@@ -169,7 +169,7 @@ def _columns(then: OperatorSchema, now: OperatorSchema) -> Iterator[Change]:
     for column in now.columns:
         part = partial(Change, operator=now.text, part=column.text)
         if column.name in added or (column.needed and column.since):
-            yield _new_column(part, column)
+            yield _new_column(part, column, lost=any(now.changing) and not now.finds)
         else:
             yield part(verdict=Verdict.KEPT)
     here = {column.id for column in now.columns}
@@ -178,10 +178,14 @@ def _columns(then: OperatorSchema, now: OperatorSchema) -> Iterator[Change]:
             yield Change(operator=now.text, part=column.text, verdict=Verdict.DROPPED)
 
 
-def _new_column(part: Part, column: ColumnSchema) -> Change:
+def _new_column(part: Part, column: ColumnSchema, *, lost: bool) -> Change:
+    """``lost``: a row that is taken back would not be found where it was stored without the column."""
     lacks = f"{column.text} is NULL for rows stored before epoch {column.since}"
     if column.needed:
         return part(verdict=Verdict.REFUSED, detail=f"{lacks}, and rows are ordered by it")
+    if lost:
+        detail = f"{lacks}, and the input takes rows back, which would not be found"
+        return part(verdict=Verdict.REFUSED, detail=detail)
     if column.type.partition(" *")[0].endswith(" NOT NULL"):
         return part(verdict=Verdict.REFUSED, detail=f"{lacks}, and its type is {column.type}")
     return part(verdict=Verdict.ADDED, detail=f"is NULL for rows stored before epoch {column.since}")

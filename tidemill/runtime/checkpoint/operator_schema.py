@@ -49,7 +49,8 @@ class OperatorSchema:
     for people. ``types``: by the same, as Flink spells types, of columns of the input. ``retracts``: rows may
     be taken back from it. Of an operator that keeps rows ``columns`` are the columns that it carries,
     ``changing`` says per input whether rows may be taken back, ``limit`` how many rows of a key it keeps at
-    most, 0 for all."""
+    most, 0 for all, and ``finds`` that a row which is taken back is found though it was stored with fewer
+    columns."""
 
     kind: str
     text: str
@@ -64,6 +65,7 @@ class OperatorSchema:
     columns: tuple[ColumnSchema, ...] = ()
     changing: tuple[bool, ...] = ()
     limit: int = 0
+    finds: bool = True
 
     def readable(self, name: str) -> str:
         """What a table or column of state is called, for people. Names by lineage are found within others."""

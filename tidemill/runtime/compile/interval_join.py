@@ -36,7 +36,7 @@ from tidemill.runtime.compile.context import CompileContext
 from tidemill.runtime.compile.join import JoinParts, join_parts, partitioned
 from tidemill.runtime.compile.schemas import keyed_schema, names
 from tidemill.runtime.compile.shared import build, compile_node
-from tidemill.runtime.compile.state_names import NamedRows, by_place
+from tidemill.runtime.compile.state_names import NamedRows, by_place, registered
 from tidemill.runtime.spark.expressions import Translator
 from tidemill.runtime.spark.user_columns import expression
 from tidemill.types.logical import BIGINT, Field
@@ -57,7 +57,7 @@ def _(node: p.IntervalJoin, context: CompileContext, sequenced: bool) -> g.ExecN
     if unknown:
         return _judged(node, spec, joined, conjunction(unknown), context)
     return g.Keyed(
-        operator=context.add_operator("interval-join", node, spec, rows=rows),
+        operator=context.add_operator("interval-join", node, spec, rows=registered(rows)),
         spec=spec,
         ports=(_timed(joined.ports[0]), _timed(joined.ports[1])),
         **_output(node, spec, joined),

@@ -180,8 +180,9 @@ def join_condition(node: p.Join, inputs: tuple[g.ExecNode, g.ExecNode], rows: Na
     condition = _named(condition.ordered(sorted(range(len(said)), key=lambda i: said[i])), rows)
     stored = {name: place for place, name in enumerate(rows.key_order)}
     own = condition.names[0]
-    if sorted(stored) == sorted(own):
-        return condition.ordered(sorted(range(len(own)), key=lambda i: stored[own[i]]))
+    if stored.keys() <= set(own) and stored:
+        # Rows of windows are not kept by the window's columns.
+        return condition.ordered(sorted(range(len(own)), key=lambda i: stored.get(own[i], len(own))))
     return _aligned(condition, inputs)
 
 

@@ -130,7 +130,6 @@ def _(node: p.ChangelogNormalize, context: CompileContext, sequenced: bool) -> g
         sequence=sequenced,
         timed=node.versions,
         state_ttl=node.state_ttl,
-        evolves=rows.late is not None,
     )
     below = _below(node, context, node.versions)
     if node.condition is not None:

@@ -16,9 +16,7 @@ from tidemill.changelog.rowkind import RETRACTIONS, SEQUENCE_COLUMN
 from tidemill.errors import StateError
 from tidemill.operators.aggregates.api import AggregateSpec
 from tidemill.operators.aggregates.registry import declared
-from tidemill.operators.api import Evolving
-from tidemill.operators.over.operator import OverSpec
-from tidemill.operators.rank.shape import RankShape
+from tidemill.operators.api import Evolving, KeepsRows, KeptRows
 from tidemill.physical import nodes as p
 from tidemill.physical.digests import Digests, hashed
 from tidemill.physical.explain.attributes import describe
@@ -369,13 +367,11 @@ def _of_rows(
     kind: str, node: p.PhysicalNode, spec: object, names: StateNames, rows: NamedRows
 ) -> OperatorSchema:
     """Of an operator that keeps rows, of which ``spec`` says the tables."""
-    layouts = spec.evolving if isinstance(spec, Evolving) else ()
-    tables = {layout.name: layout.described for layout in layouts}
+    kept = spec.kept_rows if isinstance(spec, KeepsRows) else KeptRows(layouts=())
+    tables = {layout.name: layout.described for layout in kept.layouts}
     stored = {name for columns in tables.values() for name in columns}
-    limit = spec.most_rows if isinstance(spec, RankShape) else None
-    needed = spec.needed if isinstance(spec, OverSpec) else ()
     columns = tuple(
-        replace(column, needed=column.name in needed) for column in rows.columns if column.name in stored
+        replace(column, needed=column.name in kept.needed) for column in rows.columns if column.name in stored
     )
     return OperatorSchema(
         kind=kind,
@@ -383,19 +379,25 @@ def _of_rows(
         rows=names.kept(node),
         identity=names.ids.of(node),
         calls=rows.calls,
-        keys=tuple(f.name for f in layouts[0].keys) if layouts else (),
+        keys=tuple(f.name for f in kept.layouts[0].keys) if kept.layouts else (),
         tables=tables,
         labels={c.name: c.text.removeprefix("column ").replace(" column ", " ") for c in columns},
         types={c.name: c.type for c in columns},
         columns=columns,
         changing=tuple(bool(RETRACTIONS & below.traits.kinds) for below in node.inputs),
-        limit=limit or 0,
+        limit=kept.most or 0,
+        finds=kept.finds,
     )
 
 
 def by_place(node: p.PhysicalNode) -> NamedRows:
     """The fields of an operator whose state goes by their place; it is not registered by this."""
     return NamedRows(operator="", fields=_fields_by_place(node.inputs))
+
+
+def registered(rows: NamedRows) -> NamedRows | None:
+    """``rows`` of an operator that has an id by them; None if its state goes by place."""
+    return rows if rows.operator else None
 
 
 def _fields_by_place(inputs: Sequence[p.PhysicalNode]) -> tuple[tuple[Field, ...], ...]:

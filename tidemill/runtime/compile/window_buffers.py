@@ -22,26 +22,29 @@ from tidemill.runtime.compile.join import JoinCondition, join_parts, partitioned
 from tidemill.runtime.compile.rank import rank_spec
 from tidemill.runtime.compile.schemas import columns_of, keyed_schema, names
 from tidemill.runtime.compile.shared import build, compile_node
-from tidemill.runtime.compile.state_names import by_place
+from tidemill.runtime.compile.state_names import NamedRows, by_place, registered
 from tidemill.runtime.compile.windows import trigger
 
 
 @build.register
 def _(node: p.WindowRank, context: CompileContext, sequenced: bool) -> g.ExecNode:
-    fields, append = node.input.fields, node.input.traits.kinds == INSERT_ONLY
+    append = node.input.traits.kinds == INSERT_ONLY
+    rows = _keeper("window-rank", node, context)
+    (fields,) = rows.fields
     port = BufferedPort(
         name="rows",
         columns=columns_of(fields),
-        keys=tuple(fields[k].name for k in node.keys),
+        keys=rows.keys(node.keys),
         end=fields[node.attached.end].name,
         ordered=append,
         retracts=not append,
+        late=rows.late,
     )
     spec = _buffer(
         node,
         rank_spec(node, fields),
         (port,),
-        (node.fields[node.attached.end].name,),
+        (fields[node.attached.end].name,),
         node.attached,
         context,
         sequenced,
@@ -52,7 +55,7 @@ def _(node: p.WindowRank, context: CompileContext, sequenced: bool) -> g.ExecNod
         columns=names(node.fields),
         kinds=node.traits.kinds,
         sequenced=sequenced,
-        operator=context.add_operator("window-rank", node, spec),
+        operator=context.add_operator("window-rank", node, spec, rows=registered(rows)),
         spec=ByClockSpec(inner=spec, clock=spec.clock) if proctime else spec,
         ports=(
             g.Port(
@@ -67,7 +70,7 @@ def _(node: p.WindowRank, context: CompileContext, sequenced: bool) -> g.ExecNod
         schema=keyed_schema(node.fields, node.traits.kinds, sequenced, spec.keeps_time),
         single=not port.keys,
         local=isinstance(spec, LocalPhase) and spec.combinable and not proctime and not context.keeps_late,
-        partitioned=tuple(frozenset({name}) for name in port.keys),
+        partitioned=tuple(frozenset({node.fields[names(fields).index(key)].name}) for key in port.keys),
         keeps_time=spec.keeps_time,
         clocked=sources_of(below) if proctime else frozenset(),
     )
@@ -77,7 +80,8 @@ def _(node: p.WindowRank, context: CompileContext, sequenced: bool) -> g.ExecNod
 def _(node: p.WindowJoin, context: CompileContext, sequenced: bool) -> g.ExecNode:
     proctime = node.left_window.window.proctime
     left, right = (_rows(node, i, context, False, proctime) for i in node.inputs)
-    joined = join_parts(node, (left, right), context, by_place(node))
+    rows = _keeper("window-join", node, context)
+    joined = join_parts(node, (left, right), context, rows)
     by = _sent_by(node, joined.condition)
     sides, ends = (joined.spec.left, joined.spec.right), _end_columns(node, joined.condition)
     ports = tuple(
@@ -87,6 +91,7 @@ def _(node: p.WindowJoin, context: CompileContext, sequenced: bool) -> g.ExecNod
             keys=tuple(side.keys[place] for place in by),
             end=side.keys[ends],
             retracts=side.retracts,
+            late=side.late,
         )
         for name, side in zip(("left", "right"), sides, strict=True)
     )
@@ -102,7 +107,7 @@ def _(node: p.WindowJoin, context: CompileContext, sequenced: bool) -> g.ExecNod
         columns=names(node.fields),
         kinds=node.traits.kinds,
         sequenced=sequenced,
-        operator=context.add_operator("window-join", node, spec),
+        operator=context.add_operator("window-join", node, spec, rows=registered(rows)),
         spec=ByClockSpec(inner=spec, clock=spec.clock) if proctime else spec,
         ports=tuple(
             replace(
@@ -119,6 +124,11 @@ def _(node: p.WindowJoin, context: CompileContext, sequenced: bool) -> g.ExecNod
         keeps_time=spec.keeps_time,
         clocked=sources_of(left) | sources_of(right) if proctime else frozenset(),
     )
+
+
+def _keeper(kind: str, node: p.WindowRank | p.WindowJoin, context: CompileContext) -> NamedRows:
+    """A window that is shown again is compared with what it has shown, by all columns."""
+    return by_place(node) if node.emit is not None else context.state.keeper(kind, node, *node.inputs)
 
 
 def _buffer(
