@@ -13,8 +13,8 @@ GONE = (1, 3)
 
 @dataclass
 class Images:
-    """``rows``: what is stored, in order of arrival; ``since``: of the columns that are carried the first epoch
-    whose rows have them."""
+    """``rows``: what is stored, in order of arrival; ``since``: of the columns that are carried the first
+    epoch whose rows have them."""
 
     since: dict[str, int] = field(default_factory=dict)
     rows: list[Row] = field(default_factory=list)
@@ -39,8 +39,8 @@ class Images:
 
 
 def changelog(chance: random.Random, made: list[Row], live: list[Row] | None) -> list[Row]:
-    """Rows of an epoch: those ``made``, and some of the ``live`` ones taken back, if rows may be; ``live`` are
-    those that are there."""
+    """Rows of an epoch: those ``made``, and some of the ``live`` ones taken back, if rows may be; ``live``
+    are those that are there."""
     if live is None:
         return made
     gone = [live.pop(chance.randrange(len(live))) for _ in range(chance.randrange(4)) if live]

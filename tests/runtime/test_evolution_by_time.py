@@ -1,9 +1,11 @@
-"""Another query takes over the rows that wait for event time: in interval and temporal joins, and in windows."""
+"""Another query takes over the rows that wait for event time: in interval and temporal joins, and in
+windows."""
 
 from __future__ import annotations
 
 import random
 from collections import Counter
+from itertools import chain
 from pathlib import Path
 from typing import Any
 
@@ -11,7 +13,7 @@ import pytest
 
 from tests.runtime.changing_query import ChangingQuery, Row, session
 from tests.runtime.kept_images import Images
-from tests.runtime.test_evolution_of_rows import Fields, named, table
+from tests.runtime.test_evolution_of_rows import SEEDS, Fields, named, table
 from tidemill.changelog.watermarks import END
 
 LEFT = "k INT, a BIGINT, b BIGINT, ts TIMESTAMP(3), WATERMARK FOR ts AS ts"
@@ -21,7 +23,8 @@ NEAR = 4
 
 def rows_of(chance: random.Random, names: str) -> list[Row]:
     return [
-        {**{n: chance.choice([1, 2]) for n in names}, "ts": chance.randrange(20)} for _ in range(chance.randrange(4))
+        {**{n: chance.choice([1, 2]) for n in names}, "ts": chance.randrange(20)}
+        for _ in range(chance.randrange(4))
     ]
 
 
@@ -35,7 +38,7 @@ def values(*rows: Row) -> Fields:
     return tuple(sorted(whole.items()))
 
 
-@pytest.mark.parametrize("seed", range(4))
+@pytest.mark.parametrize("seed", SEEDS)
 @pytest.mark.parametrize("kind", ["JOIN", "LEFT JOIN", "FULL JOIN"])
 def test_interval_joins_go_on_with_other_columns(tmp_path: Path, kind: str, seed: int) -> None:
     chance = random.Random(seed)
@@ -46,7 +49,7 @@ def test_interval_joins_go_on_with_other_columns(tmp_path: Path, kind: str, seed
     for _ in range(5):
         chosen = [chance.sample("kab", chance.randrange(1, 4)), chance.sample("jxy", chance.randrange(0, 4))]
         near = f"BETWEEN r.ts - INTERVAL '0.00{NEAR}' SECOND AND r.ts + INTERVAL '0.00{NEAR}' SECOND"
-        query.start(f"SELECT {', '.join(sum(chosen, []))} FROM l {kind} r ON k = j AND l.ts {near}")
+        query.start(f"SELECT {', '.join(chain(*chosen))} FROM l {kind} r ON k = j AND l.ts {near}")
         for side, own, key in zip(sides, chosen, "kj", strict=True):
             side.carry(sorted({*own, key, "ts"}), query.number + 1)
         came = [rows_of(chance, names) for names in ("kab", "jxy")]
@@ -68,12 +71,14 @@ def test_interval_joins_go_on_with_other_columns(tmp_path: Path, kind: str, seed
     last = Counter[Fields]()
     for side, flags, word in zip(sides, matched, ("LEFT", "RIGHT"), strict=True):
         if word in kind or "FULL" in kind:
-            last.update(values(row) for row, is_matched in zip(side.rows, flags, strict=True) if not is_matched)
+            last.update(
+                values(row) for row, is_matched in zip(side.rows, flags, strict=True) if not is_matched
+            )
     assert query.columns is not None
     assert seen(named(query.columns, query.epoch([], [], watermark=END)), "ts", "ts0") == last
 
 
-@pytest.mark.parametrize("seed", range(6))
+@pytest.mark.parametrize("seed", SEEDS)
 def test_windows_keep_rows_with_other_columns_until_they_end(tmp_path: Path, seed: int) -> None:
     chance = random.Random(seed)
     query = ChangingQuery(tmp_path, session(table("l", LEFT, changes=False)))
@@ -101,7 +106,7 @@ def test_windows_keep_rows_with_other_columns_until_they_end(tmp_path: Path, see
 
 
 @pytest.mark.parametrize("kind", ["JOIN", "LEFT JOIN", "FULL JOIN"])
-@pytest.mark.parametrize("seed", range(3))
+@pytest.mark.parametrize("seed", SEEDS)
 def test_window_joins_keep_rows_with_other_columns_until_they_end(
     tmp_path: Path, kind: str, seed: int
 ) -> None:
@@ -115,7 +120,7 @@ def test_window_joins_keep_rows_with_other_columns_until_they_end(
         equal = [f"p.{c} = q.{c}" for c in ("window_start", "window_end")]
         conditions = chance.sample([*equal, "k = j"], 3)
         query.start(
-            f"SELECT {', '.join(sum(chosen, []))} FROM {window.format('l', 'p')} {kind} "
+            f"SELECT {', '.join(chain(*chosen))} FROM {window.format('l', 'p')} {kind} "
             f"{window.format('r', 'q')} ON {' AND '.join(conditions)}"
         )
         for side, own, key in zip(sides, chosen, "kj", strict=True):
@@ -137,7 +142,7 @@ def test_window_joins_keep_rows_with_other_columns_until_they_end(
     assert seen(named(query.columns, query.epoch([], [], watermark=END)), *ends) == wanted
 
 
-@pytest.mark.parametrize("seed", range(4))
+@pytest.mark.parametrize("seed", SEEDS)
 def test_temporal_joins_go_on_with_other_columns(tmp_path: Path, seed: int) -> None:
     chance = random.Random(seed)
     right = RIGHT + ", PRIMARY KEY (j) NOT ENFORCED"
@@ -147,7 +152,7 @@ def test_temporal_joins_go_on_with_other_columns(tmp_path: Path, seed: int) -> N
     for _ in range(4):
         chosen = [chance.sample("kab", chance.randrange(1, 4)), chance.sample("jxy", chance.randrange(0, 4))]
         query.start(
-            f"SELECT {', '.join(sum(chosen, []))} FROM l LEFT JOIN r FOR SYSTEM_TIME AS OF l.ts ON k = j"
+            f"SELECT {', '.join(chain(*chosen))} FROM l LEFT JOIN r FOR SYSTEM_TIME AS OF l.ts ON k = j"
         )
         left.carry(sorted({*chosen[0], "k", "ts"}), query.number + 1)
         versions.carry(sorted({*chosen[1], "j", "ts"}), query.number + 1)

@@ -18,7 +18,7 @@ from tidemill.changelog.batch import by_arrival, contiguous, hashes_of
 from tidemill.changelog.columns import Ints, single, vector
 from tidemill.changelog.grouping import group_rows
 from tidemill.changelog.watermarks import WATERMARK_COLUMN
-from tidemill.operators.api import EpochContext
+from tidemill.operators.api import EpochContext, KeptRows
 from tidemill.operators.rows.ordering import by_columns, codes, sort_rows
 from tidemill.state.store import StateStore
 
@@ -35,6 +35,10 @@ class LastArrivedSpec:
     @property
     def fingerprint(self) -> str:
         return hashlib.sha256(f"last-arrived {self.columns} {self.keys}".encode()).hexdigest()[:16]
+
+    @property
+    def kept_rows(self) -> KeptRows:
+        return KeptRows(layouts=())
 
     @property
     def combinable(self) -> bool:

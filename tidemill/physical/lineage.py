@@ -9,9 +9,9 @@ it is, as an expression over sources. So
 
 have one aggregation (``rows`` of both is equal), whose calls are SUM(v) and COUNT(*) of columns of ``t``: the
 second query takes over the state of the first (see ``runtime.evolution``). Of joins, Top-N and other
-operators that keep whole rows ``rows`` has the keys, conditions and orders, but not the columns that they only
-carry (see ``physical.lineage_of_rows``). A node that is not listed has the columns of its inputs in ``rows``,
-so that any change below it makes another operator of it.
+operators that keep whole rows ``rows`` has the keys, conditions and orders, but not the columns that they
+only carry (see ``physical.lineage_of_rows``). A node that is not listed has the columns of its inputs in
+``rows``, so that any change below it makes another operator of it.
 
 Conditions joined by AND and the branches of UNION ALL count in whatever order they are written.
 

@@ -1,4 +1,5 @@
-"""Lineages of operators that keep rows: their keys, conditions and orders, without the columns they only carry.
+"""Lineages of operators that keep rows: their keys, conditions and orders, without the columns they only
+carry.
 
     SELECT o.id, c.name FROM o JOIN c ON o.c = c.id              kept: o and c by o.c = c.id
     SELECT o.id, c.name, c.city FROM o JOIN c ON o.c = c.id      the same rows, one more column
@@ -14,7 +15,7 @@ from tidemill.physical import nodes as p
 from tidemill.physical.digests import canonical, hashed, joined
 from tidemill.physical.lineage_text import Columns, Lineage, computed, text_of
 from tidemill.physical.ranks import share_operator
-from tidemill.physical.sinks import goes_by_columns
+from tidemill.physical.sinks import goes_by_columns, meets_in_disorder
 from tidemill.plan.nodes import JoinKind
 
 _FILTERS = (JoinKind.SEMI, JoinKind.ANTI)
@@ -35,7 +36,7 @@ def row_keepers(node: p.PhysicalNode, inputs: Sequence[Lineage]) -> Lineage | No
             return _normalize(node, *inputs)
         case p.OverAggregate():
             return _over(node, *inputs)
-        case p.Sink() if node.materialize:
+        case p.Sink() if node.materialize or meets_in_disorder(node):
             return _sink(node, *inputs)
     return None
 

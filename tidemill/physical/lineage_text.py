@@ -1,4 +1,5 @@
-"""The words of lineages (see ``physical.lineage``): what expressions and calls are, over columns of sources."""
+"""The words of lineages (see ``physical.lineage``): what expressions and calls are, over columns of
+sources."""
 
 from __future__ import annotations
 

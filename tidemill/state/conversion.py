@@ -7,8 +7,8 @@ but a column that is gone are one:
     now:    (k=1, a=5, c=NULL) twice
 
 A partition's table is converted when a query first opens it, whatever queries have been there in between:
-each run says which columns it has. A column that was gone comes back under another name, so what it was is not
-read again. Numbers of arrival are made anew, in the order that rows had, as ties went by all columns.
+each run says which columns it has. A column that was gone comes back under another name, so what it was is
+not read again. Numbers of arrival are made anew, in the order that rows had, as ties went by all columns.
 
 Cost: a read and a sort of the table, once; it is in memory until the epoch's runs are written.
 """

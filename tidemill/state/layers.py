@@ -57,7 +57,8 @@ class TableLayers:
         self.stored, self.fresh, self.taken = [], [], True
 
     def convert(self, entry: TableEntry) -> None:
-        """Makes the stored rows, which are those of ``entry``, such of this layout (see ``state.conversion``)."""
+        """Makes the stored rows, which are those of ``entry``, such of this layout (see
+        ``state.conversion``)."""
         readers = [reader for layer in self.stored for reader in layer]
         self.fresh = converted(self.layout, entry, readers, self.options.slice_bytes, self.now)
         self.stored = []

@@ -116,8 +116,8 @@ class JoinStep:
         number: int,
         everyone: bool,
     ) -> Side:
-        """The other side's keys are needed; the own ones where this side decides what the other shows, or rows
-        that are taken back may be stored with fewer columns."""
+        """The other side's keys are needed; the own ones where this side decides what the other shows, or
+        rows that are taken back may be stored with fewer columns."""
         wanted, side = keys.touched[1 - number], self.spec.sides[number]
         takes_late = side.retracts and bool(side.late)
         if self.spec.counted[1 - number] or everyone or takes_late:

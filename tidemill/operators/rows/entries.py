@@ -97,8 +97,8 @@ class Entries:
 
 
 def with_lacks(entries: Entries, names: tuple[str, ...], late: Late | None) -> Entries:
-    """Stored entries, then the epoch's, of which those that take back what was stored before a ``late`` column
-    came lack it as well. ``names``: of the columns."""
+    """Stored entries, then the epoch's, of which those that take back what was stored before a ``late``
+    column came lack it as well. ``names``: of the columns."""
     if not late:
         return entries
     columns = dict(zip(names, entries.columns, strict=True))

@@ -1,9 +1,9 @@
 """What becomes of state when a job starts with another query than the one that left it.
 
-Operators are compared by their ids, calls and columns of kept rows by theirs, columns of state by name (``runtime.compile.state_names``). A
-part is *kept*; *added* with its initial value; *complete* at once, as the state that is there has all of it;
-or *dropped*; *replaced*, if a column of the result would be another call, which must be allowed. What would
-mean something else than before is *refused*, with the reason:
+Operators are compared by their ids, calls and columns of kept rows by theirs, columns of state by name
+(``runtime.compile.state_names``). A part is *kept*; *added* with its initial value; *complete* at once, as
+the state that is there has all of it; or *dropped*; *replaced*, if a column of the result would be another
+call, which must be allowed. What would mean something else than before is *refused*, with the reason:
 
     SELECT k, SUM(v) FROM t GROUP BY k             what was stored
     SELECT k, COUNT(*), SUM(v) FROM t GROUP BY k   COUNT(*) is added: it counts from now on
@@ -109,7 +109,7 @@ def _operators(stored: JobIdentity, wanted: JobIdentity) -> Iterator[Change]:
         if then is None:
             why = difference(stored, wanted) or f"it lacks {now.text}"
             yield Change(operator=now.text, part="", verdict=Verdict.REFUSED, detail=why)
-        elif not now.tables:
+        elif not now.tables and not now.changing:
             same = stored.operators.get(key) == layout
             yield _whole(now, "" if same else f"the state of {now.text} is laid out in another way")
         else:

@@ -29,9 +29,9 @@ class CallSchema:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ColumnSchema:
-    """A column of rows that an operator keeps. ``id``: what it is, over columns of sources, and of which input;
-    ``name``: what state calls it; ``text``: what it is, for people; ``type``: as Flink spells it; ``since``: the
-    first epoch whose rows have it, 0 if all do. ``needed``: no row can do without it."""
+    """A column of rows that an operator keeps. ``id``: what it is, over columns of sources, and of which
+    input; ``name``: what state calls it; ``text``: what it is, for people; ``type``: as Flink spells it;
+    ``since``: the first epoch whose rows have it, 0 if all do. ``needed``: no row can do without it."""
 
     id: str
     name: str

@@ -23,7 +23,8 @@ from tidemill.plan.column_filters import column_filters
 from tidemill.plan.expressions import Expr, InputRef
 from tidemill.runtime import graph as g
 from tidemill.runtime.checkpoint.operator_schema import OperatorSchema
-from tidemill.runtime.compile.state_names import NamedCalls, NamedRows, StateNames, operator_schema, unused
+from tidemill.runtime.compile.row_names import NamedRows, rows_schema
+from tidemill.runtime.compile.state_names import NamedCalls, StateNames, operator_schema, unused
 from tidemill.runtime.spark.expressions import Translator
 from tidemill.types.logical import Field
 
@@ -213,9 +214,12 @@ class CompileContext:
         """Registers the stateful operator of ``node``; ``calls`` or ``rows``: its own, if it has any, and its
         id then."""
         named = calls or rows
-        key = self.state.operator(kind, node) if named is None else named.operator
+        key = (named.operator if named is not None else "") or self.state.operator(kind, node)
         self.operators[key] = spec
-        self.schemas[key] = operator_schema(kind, node, spec, self.state, calls, rows)
+        if rows is None or rows.late is None:
+            self.schemas[key] = operator_schema(kind, node, spec, self.state, calls)
+        else:
+            self.schemas[key] = rows_schema(kind, node, spec, self.state, rows)
         self.sub_plans[key] = self.digests.of(node)
         self.descriptions[key] = describe(node)
         return key

@@ -34,9 +34,9 @@ from tidemill.plan.rules.determinism import has_user_call
 from tidemill.runtime import graph as g
 from tidemill.runtime.compile.context import CompileContext
 from tidemill.runtime.compile.join import JoinParts, join_parts, partitioned
+from tidemill.runtime.compile.row_names import NamedRows, by_place, named_rows
 from tidemill.runtime.compile.schemas import keyed_schema, names
 from tidemill.runtime.compile.shared import build, compile_node
-from tidemill.runtime.compile.state_names import NamedRows, by_place, registered
 from tidemill.runtime.spark.expressions import Translator
 from tidemill.runtime.spark.user_columns import expression
 from tidemill.types.logical import BIGINT, Field
@@ -51,13 +51,13 @@ def _(node: p.IntervalJoin, context: CompileContext, sequenced: bool) -> g.ExecN
     unknown = unknown_parts(node)
     residual = without_bounds(node)
     known = [part for part in ([] if residual is None else conjuncts(residual)) if part not in unknown]
-    rows = by_place(node) if unknown else context.state.keeper("interval-join", node, *node.inputs)
+    rows = by_place(node) if unknown else named_rows(context.state, "interval-join", node, *node.inputs)
     joined = join_parts(replace(node, residual=conjunction(known)), (left, right), context, rows)
     spec = _spec(node, joined, rows, context, sequenced)
     if unknown:
         return _judged(node, spec, joined, conjunction(unknown), context)
     return g.Keyed(
-        operator=context.add_operator("interval-join", node, spec, rows=registered(rows)),
+        operator=context.add_operator("interval-join", node, spec, rows=rows),
         spec=spec,
         ports=(_timed(joined.ports[0]), _timed(joined.ports[1])),
         **_output(node, spec, joined),

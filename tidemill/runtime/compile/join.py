@@ -25,9 +25,10 @@ from tidemill.plan.predicates import TRUE, conjunction, conjuncts, or_null
 from tidemill.runtime import graph as g
 from tidemill.runtime.compile.context import CompileContext
 from tidemill.runtime.compile.residual import ResidualSplit
+from tidemill.runtime.compile.row_names import NamedRows, named_rows
 from tidemill.runtime.compile.schemas import keyed_schema, names
 from tidemill.runtime.compile.shared import build, compile_node
-from tidemill.runtime.compile.state_names import NamedRows, side_column
+from tidemill.runtime.compile.state_names import side_column
 from tidemill.runtime.placement import partitioned_by
 from tidemill.runtime.spark.expressions import Translator
 from tidemill.types.logical import APPROXIMATE_TYPES, BOOLEAN, LogicalType, RowType
@@ -78,7 +79,7 @@ class JoinCondition:
 def _(node: p.Join, context: CompileContext, sequenced: bool) -> g.ExecNode:
     refuse_changes(node, (node.residual,), "in a join's condition")
     inputs = (compile_node(node.left, context, False), compile_node(node.right, context, False))
-    rows = context.state.keeper("join", node, *node.inputs)
+    rows = named_rows(context.state, "join", node, *node.inputs)
     joined = join_parts(node, inputs, context, rows)
     spec = replace(
         joined.spec,

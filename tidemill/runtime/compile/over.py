@@ -24,6 +24,7 @@ from tidemill.runtime import graph as g
 from tidemill.runtime.compile.context import CompileContext
 from tidemill.runtime.compile.over_time import over_time
 from tidemill.runtime.compile.rank import keyed, refuse_arrival_order
+from tidemill.runtime.compile.row_names import named_rows, over_calls
 from tidemill.runtime.compile.schemas import columns_of, names
 from tidemill.runtime.compile.shared import build
 from tidemill.types import logical as t
@@ -35,7 +36,7 @@ MILLISECONDS_A_DAY = 86_400_000
 @build.register
 def _(node: p.OverAggregate, context: CompileContext, sequenced: bool) -> g.ExecNode:
     bottom, windows = _chain(node)
-    rows = None if node.time else context.state.keeper("over", node, bottom.input)
+    rows = None if node.time else named_rows(context.state, "over", node, bottom.input)
     inputs = bottom.input.fields if rows is None else rows.fields[0]
     taken = names(inputs)
     for call in node.calls:
@@ -54,7 +55,7 @@ def _(node: p.OverAggregate, context: CompileContext, sequenced: bool) -> g.Exec
             return over_time(by_time, "over", joined, node, node.fields, context)
         return keyed(joined, by_time, "over", by_time.partition, context, sequenced, whole=node)
     asked = [call for window, _ in windows for call in window.calls]
-    rows = replace(rows, calls=context.state.over_calls(bottom.input, asked, rows))
+    rows = replace(rows, calls=over_calls(context.state, bottom.input, asked, rows))
     spec = OverSpec(
         columns=columns_of(inputs),
         partition=rows.keys(node.calls[0].partition),

@@ -26,9 +26,9 @@ from tidemill.runtime import graph as g
 from tidemill.runtime.compile.context import CompileContext
 from tidemill.runtime.compile.event_time import delay_of, timed_input
 from tidemill.runtime.compile.over_time import over_time
+from tidemill.runtime.compile.row_names import NamedRows, named_rows
 from tidemill.runtime.compile.schemas import columns_of, keyed_schema, names, port_schema
 from tidemill.runtime.compile.shared import build, compile_node
-from tidemill.runtime.compile.state_names import NamedRows
 from tidemill.types.logical import BIGINT, BOOLEAN, Field
 from tidemill.types.physical import quote
 
@@ -41,7 +41,7 @@ _PLACE = "$place"
 def _(node: p.Rank, context: CompileContext, sequenced: bool) -> g.ExecNode:
     if waits_for_first(node):
         return _first(node, context, sequenced)
-    rows = context.state.keeper("rank", node, node.input)
+    rows = named_rows(context.state, "rank", node, node.input)
     spec = replace(
         rank_spec(node, rows.fields[0]),
         partition=rows.keys(node.partition),
@@ -97,7 +97,7 @@ def rank_spec(node: p.Rank, inputs: tuple[Field, ...]) -> RankSpec:
 @build.register
 def _(node: p.SortLimit, context: CompileContext, sequenced: bool) -> g.ExecNode:
     refuse_arrival_order(node.input, node.order)
-    rows = context.state.keeper("sort-limit", node, node.input)
+    rows = named_rows(context.state, "sort-limit", node, node.input)
     inputs = rows.fields[0]
     spec = RankSpec(
         function="ROW_NUMBER",
@@ -120,7 +120,7 @@ def _(node: p.SortLimit, context: CompileContext, sequenced: bool) -> g.ExecNode
 
 @build.register
 def _(node: p.ChangelogNormalize, context: CompileContext, sequenced: bool) -> g.ExecNode:
-    rows = context.state.keeper("changelog-normalize", node, node.input)
+    rows = named_rows(context.state, "changelog-normalize", node, node.input)
     spec = ChangelogNormalizeSpec(
         columns=columns_of(rows.fields[0]),
         keys=rows.keys(node.keys),
@@ -162,7 +162,7 @@ def materialized(sink: p.Sink, context: CompileContext) -> g.ExecNode:
     live row that arrived last, whatever the disorder between the changes of different rows. With ON
     CONFLICT DO NOTHING the live row that arrived first; DO ERROR wants it alone. Where arrival is not told
     the greatest row by its columns is the last, and the least the first."""
-    rows = context.state.keeper("sink-materialize", sink, sink.input)
+    rows = named_rows(context.state, "sink-materialize", sink, sink.input)
     inputs = context.sink_fields(sink) if rows.late is None else rows.fields[0]
     places = {c.name: place for place, c in enumerate(sink.table.written_columns)}
     keys = [places[key] for key in sink.table.primary_key]

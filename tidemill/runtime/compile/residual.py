@@ -22,7 +22,7 @@ from tidemill.operators.join.residual import (
 )
 from tidemill.physical.joins.pairwise import elapsed_unit, known_to_kernels, sides_of
 from tidemill.plan.expressions import Call, Cast, Expr, InputRef, Literal, UserCall
-from tidemill.runtime.compile.state_names import NamedRows
+from tidemill.runtime.compile.row_names import NamedRows
 from tidemill.types import logical as t
 from tidemill.types.physical import arrow_type
 
@@ -32,9 +32,9 @@ CONSTANTS = (t.BooleanType, *t.NUMERIC_TYPES, *t.CHARACTER_TYPES)
 
 @dataclass(slots=True, kw_only=True)
 class ResidualSplit:
-    """``left_width``: number of left fields. ``names``: what the columns of the sides are called. ``parts``: per
-    side the expressions (over left fields + right fields) its port must carry, by the column name they get;
-    ``fields``: the fields as they are."""
+    """``left_width``: number of left fields. ``names``: what the columns of the sides are called. ``parts``:
+    per side the expressions (over left fields + right fields) its port must carry, by the column name they
+    get; ``fields``: the fields as they are."""
 
     left_width: int
     names: NamedRows

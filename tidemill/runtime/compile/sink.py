@@ -15,6 +15,7 @@ from tidemill.runtime.compile.context import CompileContext
 from tidemill.runtime.compile.event_time import timed_input
 from tidemill.runtime.compile.rank import materialized
 from tidemill.runtime.compile.registry import compile_node
+from tidemill.runtime.compile.row_names import named_rows
 from tidemill.runtime.compile.schemas import columns_of, keyed_schema, names, port_schema
 from tidemill.types.logical import Field
 from tidemill.types.physical import quote
@@ -55,12 +56,13 @@ def _last_arrived(sink: p.Sink, context: CompileContext) -> g.ExecNode:
     keys = tuple(named[k] for k in sink.table.primary_key)
     spec = LastArrivedSpec(columns=columns_of(fields), keys=keys, timed=timed)
     schema = port_schema(fields, names(fields), below) if timed else None
+    rows = named_rows(context.state, "last-arrived", sink, sink.input)
     port = g.Port(input=below, references=below.columns, columns=names(fields), keys=keys)
     return g.Keyed(
         columns=names(fields),
         kinds=INSERT_ONLY,
         sequenced=False,
-        operator=context.add_operator("last-arrived", sink, spec),
+        operator=context.add_operator("last-arrived", sink, spec, rows=rows),
         spec=spec,
         ports=(replace(port, schema=schema, timed=timed),),
         schema=keyed_schema(fields, INSERT_ONLY, False),

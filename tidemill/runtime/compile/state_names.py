@@ -12,21 +12,19 @@ from __future__ import annotations
 from collections.abc import Callable, Container, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 
-from tidemill.changelog.rowkind import RETRACTIONS, SEQUENCE_COLUMN
+from tidemill.changelog.rowkind import RETRACTIONS
 from tidemill.errors import StateError
 from tidemill.operators.aggregates.api import AggregateSpec
 from tidemill.operators.aggregates.registry import declared
-from tidemill.operators.api import Evolving, KeepsRows, KeptRows
+from tidemill.operators.api import Evolving
 from tidemill.physical import nodes as p
-from tidemill.physical.digests import Digests, hashed
+from tidemill.physical.digests import Digests
 from tidemill.physical.explain.attributes import describe
 from tidemill.physical.identities import Identities
 from tidemill.physical.lineage import Lineages
-from tidemill.physical.lineage_of_rows import SIDES
-from tidemill.physical.lineage_text import text_of
 from tidemill.physical.names import free_name
-from tidemill.plan.expressions import AggregateCall, Expr, OverCall
-from tidemill.runtime.checkpoint.operator_schema import CallSchema, ColumnSchema, OperatorSchema
+from tidemill.plan.expressions import AggregateCall
+from tidemill.runtime.checkpoint.operator_schema import CallSchema, OperatorSchema
 from tidemill.types.logical import Field
 
 Calls = tuple[AggregateSpec, ...]
@@ -48,42 +46,6 @@ class NamedCalls:
     born: tuple[int, ...] = ()
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class NamedRows:
-    """An operator's id, and the rows that it keeps: per input its fields as kernels call them, and what the
-    columns are. ``late``: the columns that rows stored before lack, and the first epochs whose rows have them;
-    None by older rules, where state goes by place. ``key_order``: that of stored keys, () if nothing is
-    stored. ``several``: of a partition several rows are stored."""
-
-    operator: str
-    fields: tuple[tuple[Field, ...], ...]
-    columns: tuple[ColumnSchema, ...] = ()
-    late: tuple[tuple[str, int], ...] | None = None
-    key_order: tuple[str, ...] = ()
-    several: bool = False
-    calls: tuple[CallSchema, ...] = ()
-
-    def said(self, expr: Expr) -> str:
-        """What an expression over all fields is; by older rules nothing."""
-        return "" if self.late is None else text_of(expr, tuple(column.id for column in self.columns))
-
-    def computed(self, expr: Expr, start: str, number: int) -> str:
-        """What state calls an expression over all fields, the ``number``-th of those that begin so."""
-        return f"{start}{number}" if self.late is None else f"{start}{hashed(self.said(expr))}"
-
-    def keys(self, places: Sequence[int]) -> tuple[str, ...]:
-        """The fields of the first input that rows are kept by, in the order in which state is."""
-        names = tuple(self.fields[0][place].name for place in places)
-        if self.late is None:
-            return names
-        names = tuple(dict.fromkeys(names))
-        return self.key_order if sorted(names) == sorted(self.key_order) else names
-
-    def late_among(self, names: Container[str]) -> tuple[tuple[str, int], ...] | None:
-        """``late`` of some columns."""
-        return None if self.late is None else tuple(each for each in self.late if each[0] in names)
-
-
 def unused(name: str, taken: Container[str]) -> str:
     """``name``, or ``name-2``, ``name-3``...: things that are equal in all are told apart by number alone."""
     number = 1
@@ -102,13 +64,14 @@ class StateNames:
     ids: Digests = field(default_factory=Identities)
     stored: Mapping[str, OperatorSchema] = field(default_factory=dict)
     epoch: int = 0
-    _lineages: Lineages | None = None
+    lineages: Lineages | None = field(default=None, init=False)
+    """None by older rules."""
     _wanted: set[str] = field(default_factory=set)
     _taken: set[str] = field(default_factory=set)
 
     def __post_init__(self) -> None:
         if isinstance(self.ids, Identities) and self.ids.by_lineage:
-            self._lineages = Lineages(self.ids)
+            self.lineages = Lineages(self.ids)
 
     def survey(self, nodes: Iterable[p.PhysicalNode]) -> None:
         """Learns what the whole job is made of, before any operator is named."""
@@ -121,20 +84,20 @@ class StateNames:
 
     def kept(self, node: p.PhysicalNode) -> str:
         """The lineage of the rows that the state of ``node`` is of; by older rules its identity."""
-        if self._lineages is None:
+        if self.lineages is None:
             return self.ids.of(node)
-        lineage = self._lineages.of(node)
+        lineage = self.lineages.of(node)
         return lineage.kept or lineage.rows
 
     def rows(self, node: p.PhysicalNode) -> str:
         """The lineage of the rows of ``node``; by older rules its identity."""
-        return self.ids.of(node) if self._lineages is None else self._lineages.of(node).rows
+        return self.ids.of(node) if self.lineages is None else self.lineages.of(node).rows
 
     def operator(self, kind: str, node: p.PhysicalNode, calls: Container[str] | None = None) -> str:
-        """The id of an operator with these ``calls`` or columns (ids). Of stored ones of its kind and rows the one that
-        is the same in all; else one that no other operator of the job is, and that has most of the calls. Of an
-        operator without any all columns count."""
-        rows = self.kept(node) if calls is not None or self._lineages is None else self._lineages.whole(node)
+        """The id of an operator with these ``calls`` or columns (ids). Of stored ones of its kind and rows
+        the one that is the same in all; else one that no other operator of the job is, and that has most of
+        the calls. Of an operator without any all columns count."""
+        rows = self.kept(node) if calls is not None or self.lineages is None else self.lineages.whole(node)
         name = f"{kind}-{rows}"
         alike = [key for key in self.stored if key == name or key.startswith(f"{name}-")]
         free = [key for key in alike if key not in self._taken]
@@ -167,89 +130,15 @@ class StateNames:
     ) -> tuple[Field, ...]:
         """The fields of ``node`` as a kernel calls them: fields of one lineage alike, ``keys`` all apart.
         ``apart``: all fields are, as buckets get other values of each."""
-        if self._lineages is None:
+        if self.lineages is None:
             return node.fields
-        columns = self._lineages.of(node).columns
+        columns = self.lineages.of(node).columns
         found = [replace(f, name=column) for f, column in zip(node.fields, columns, strict=True)]
         taken: set[str] = set()
         for key in range(len(found)) if apart else keys:
             found[key] = replace(found[key], name=free_name(found[key].name, taken))
             taken.add(found[key].name)
         return tuple(found)
-
-    def keeper(self, kind: str, node: p.PhysicalNode, *inputs: p.PhysicalNode) -> NamedRows:
-        """The operator ``node`` that keeps rows of ``inputs``, and what it calls their columns. A column that is
-        new, or that the last query had not, begins with ``epoch``."""
-        if self._lineages is None:
-            return NamedRows(operator=self.operator(kind, node), fields=_fields_by_place(inputs))
-        ids = self._column_ids(inputs)
-        operator = self.operator(kind, node, {each for side in ids for each in side})
-        stored = self.stored.get(operator)
-        before = {} if stored is None else {column.id: column for column in stored.columns}
-        made = [
-            [
-                self._column(key, text, f, before, stored is not None)
-                for key, text, f in zip(*side, strict=True)
-            ]
-            for side in zip(ids, self._column_texts(inputs), (i.fields for i in inputs), strict=True)
-        ]
-        named = (zip(columns, node.fields, strict=True) for columns, node in zip(made, inputs, strict=True))
-        columns = tuple(column for side in made for column in side)
-        return NamedRows(
-            operator=operator,
-            fields=tuple(tuple(replace(f, name=column.name) for column, f in side) for side in named),
-            columns=columns,
-            late=tuple((column.name, column.since) for column in columns if column.since),
-            key_order=() if stored is None else stored.keys,
-            several=stored is not None and any(SEQUENCE_COLUMN in t for t in stored.tables.values()),
-        )
-
-    def _column_ids(self, inputs: Sequence[p.PhysicalNode]) -> list[list[str]]:
-        assert self._lineages is not None
-        found = []
-        for side, below in zip(SIDES if len(inputs) > 1 else ("",), inputs, strict=True):
-            taken: list[str] = []
-            for column in self._lineages.of(below).columns:
-                taken.append(free_name(f"{side}{column}", taken))
-            found.append(taken)
-        return found
-
-    def _column_texts(self, inputs: Sequence[p.PhysicalNode]) -> list[list[str]]:
-        assert self._lineages is not None
-        sides = ("left column", "right column") if len(inputs) > 1 else ("column",)
-        texts = (self._lineages.of(below).texts for below in inputs)
-        return [[f"{side} {text}" for text in each] for side, each in zip(sides, texts, strict=True)]
-
-    def _column(
-        self, key: str, text: str, given: Field, before: Mapping[str, ColumnSchema], is_stored: bool
-    ) -> ColumnSchema:
-        known = before.get(key)
-        since = known.since if known is not None else self.epoch if is_stored else 0
-        name = known.name if known is not None else f"{key} SINCE {since}" if since else key
-        return ColumnSchema(id=key, name=name, text=text, type=str(given.type), since=since)
-
-    def over_calls(
-        self, below: p.PhysicalNode, calls: Sequence[OverCall], rows: NamedRows
-    ) -> tuple[CallSchema, ...]:
-        """Calls over rows that are all kept. The plan, not the query, names their results."""
-        if self._lineages is None:
-            return ()
-        columns, texts = self._lineages.of(below).columns, self._lineages.of(below).texts
-        stored = self.stored.get(rows.operator)
-        before = {} if stored is None else {call.id: call for call in stored.calls}
-        since = dict(rows.late or ())
-        return tuple(
-            CallSchema(
-                id=(key := hashed(text_of(call, columns))),
-                name=key,
-                text=f"{call.function}({', '.join(texts[a] for a in call.args) or '*'}) OVER",
-                type=str(call.type),
-                arg_types=tuple(str(below.fields[a].type) for a in call.args),
-                since=max((since.get(rows.fields[0][a].name, 0) for a in call.args), default=0),
-                born=before[key].born if key in before else self.epoch if stored is not None else 0,
-            )
-            for call in calls
-        )
 
     def calls(
         self, kind: str, node: p.PhysicalNode, below: p.PhysicalNode, asked: Asked, made: Made
@@ -259,10 +148,10 @@ class StateNames:
         with ``epoch`` if not. ``asked``: the calls, and their specs over ``fields``; ``made``: the kernel of
         specs."""
         calls, specs = zip(*asked, strict=True) if asked else ((), ())
-        if self._lineages is None:
+        if self.lineages is None:
             return NamedCalls(operator=self.operator(kind, node), below=below, calls=calls, specs=specs)
-        columns = self._lineages.of(below).columns
-        ids = tuple(self._lineages.call(call, columns) for call in calls)
+        columns = self.lineages.of(below).columns
+        ids = tuple(self.lineages.call(call, columns) for call in calls)
         operator = self.operator(kind, node, ids)
         stored = self.stored.get(operator)
         before = {} if stored is None else {call.id: call for call in stored.calls}
@@ -288,9 +177,9 @@ class StateNames:
 
     def described(self, calls: NamedCalls) -> tuple[CallSchema, ...]:
         """The calls as they are stored; none by older rules."""
-        if self._lineages is None:
+        if self.lineages is None:
             return ()
-        texts = self._lineages.call_texts(calls.calls, calls.below)
+        texts = self.lineages.call_texts(calls.calls, calls.below)
         fields = calls.below.fields
         parts = zip(calls.ids, calls.names, calls.born, texts, calls.calls, calls.specs, strict=True)
         return tuple(
@@ -309,9 +198,9 @@ class StateNames:
 
     def labels(self, below: p.PhysicalNode) -> dict[str, str]:
         """What the fields of ``below`` are for people, by their names in state."""
-        if self._lineages is None:
+        if self.lineages is None:
             return {}
-        lineage = self._lineages.of(below)
+        lineage = self.lineages.of(below)
         return dict(zip(lineage.columns, lineage.texts, strict=True))
 
     def _since(self, stored: OperatorSchema | None, call: AggregateSpec, made: Made) -> int:
@@ -342,16 +231,13 @@ def operator_schema(
     spec: object,
     names: StateNames,
     calls: NamedCalls | None,
-    rows: NamedRows | None = None,
 ) -> OperatorSchema:
     """What the state of an operator is made of."""
-    if rows is not None and rows.late is not None:
-        return _of_rows(kind, node, spec, names, rows)
     layouts = spec.evolving if isinstance(spec, Evolving) else ()
     given = _given(node) if calls is None else {f.name: f for f in names.fields(calls.below)}
     return OperatorSchema(
         kind=kind,
-        text=_short(describe(node)),
+        text=node_text(node),
         rows=names.rows(node),
         identity=names.ids.of(node),
         retracts=calls is not None and bool(RETRACTIONS & calls.below.traits.kinds),
@@ -363,55 +249,8 @@ def operator_schema(
     )
 
 
-def _of_rows(
-    kind: str, node: p.PhysicalNode, spec: object, names: StateNames, rows: NamedRows
-) -> OperatorSchema:
-    """Of an operator that keeps rows, of which ``spec`` says the tables."""
-    kept = spec.kept_rows if isinstance(spec, KeepsRows) else KeptRows(layouts=())
-    tables = {layout.name: layout.described for layout in kept.layouts}
-    stored = {name for columns in tables.values() for name in columns}
-    columns = tuple(
-        replace(column, needed=column.name in kept.needed) for column in rows.columns if column.name in stored
-    )
-    return OperatorSchema(
-        kind=kind,
-        text=_short(describe(node)),
-        rows=names.kept(node),
-        identity=names.ids.of(node),
-        calls=rows.calls,
-        keys=tuple(f.name for f in kept.layouts[0].keys) if kept.layouts else (),
-        tables=tables,
-        labels={c.name: c.text.removeprefix("column ").replace(" column ", " ") for c in columns},
-        types={c.name: c.type for c in columns},
-        columns=columns,
-        changing=tuple(bool(RETRACTIONS & below.traits.kinds) for below in node.inputs),
-        limit=kept.most or 0,
-        finds=kept.finds,
-    )
-
-
-def by_place(node: p.PhysicalNode) -> NamedRows:
-    """The fields of an operator whose state goes by their place; it is not registered by this."""
-    return NamedRows(operator="", fields=_fields_by_place(node.inputs))
-
-
-def registered(rows: NamedRows) -> NamedRows | None:
-    """``rows`` of an operator that has an id by them; None if its state goes by place."""
-    return rows if rows.operator else None
-
-
-def _fields_by_place(inputs: Sequence[p.PhysicalNode]) -> tuple[tuple[Field, ...], ...]:
-    """The fields as kernels call them by older rules: those of two sides are numbered."""
-    if len(inputs) == 1:
-        return (inputs[0].fields,)
-    return tuple(
-        tuple(replace(f, name=side_column(side, i)) for i, f in enumerate(below.fields))
-        for side, below in enumerate(inputs)
-    )
-
-
 def side_column(side: int, place: int) -> str:
-    """The kernel's name of a field of one side, by older rules."""
+    """The kernel's name of a field of one side, where columns go by place."""
     return f"{'lr'[side]}{place}"
 
 
@@ -423,8 +262,9 @@ def _given(node: p.PhysicalNode) -> dict[str, Field]:
     return {f.name: f for below in node.inputs for f in below.fields}
 
 
-def _short(text: str) -> str:
-    """Without what it computes, which its calls say."""
+def node_text(node: p.PhysicalNode) -> str:
+    """What a node is for people, without what it computes, which its calls say."""
+    text = describe(node)
     start, found, _ = text.partition(", select=[")
     return f"{start})" if found else text
 

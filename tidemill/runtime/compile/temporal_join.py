@@ -21,6 +21,7 @@ from tidemill.runtime.compile.event_time import delay_of, timed_rows
 from tidemill.runtime.compile.join import JoinCondition, join_condition, keyed_side, partitioned
 from tidemill.runtime.compile.kept_rows import kept_rows
 from tidemill.runtime.compile.residual import ResidualSplit
+from tidemill.runtime.compile.row_names import named_rows
 from tidemill.runtime.compile.schemas import keyed_schema, names
 from tidemill.runtime.compile.shared import build
 from tidemill.runtime.spark.expressions import Translator
@@ -46,7 +47,7 @@ def _joined(node: p.TemporalJoin, context: CompileContext, sequenced: bool) -> t
         timed_rows(node, node.left, context, sequenced),
         timed_rows(node, node.right, context, True),
     )
-    rows = context.state.keeper("temporal-join", node, *node.inputs)
+    rows = named_rows(context.state, "temporal-join", node, *node.inputs)
     keys = join_condition(node, inputs, rows)
     split = ResidualSplit(left_width=len(node.left.fields), names=rows)
     left, left_port = keyed_side(node, 0, inputs[0], keys, split, context)

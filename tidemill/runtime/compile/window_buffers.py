@@ -20,9 +20,9 @@ from tidemill.runtime.compile.context import CompileContext
 from tidemill.runtime.compile.event_time import sources_of, timed_rows
 from tidemill.runtime.compile.join import JoinCondition, join_parts, partitioned
 from tidemill.runtime.compile.rank import rank_spec
+from tidemill.runtime.compile.row_names import NamedRows, by_place, named_rows
 from tidemill.runtime.compile.schemas import columns_of, keyed_schema, names
 from tidemill.runtime.compile.shared import build, compile_node
-from tidemill.runtime.compile.state_names import NamedRows, by_place, registered
 from tidemill.runtime.compile.windows import trigger
 
 
@@ -55,7 +55,7 @@ def _(node: p.WindowRank, context: CompileContext, sequenced: bool) -> g.ExecNod
         columns=names(node.fields),
         kinds=node.traits.kinds,
         sequenced=sequenced,
-        operator=context.add_operator("window-rank", node, spec, rows=registered(rows)),
+        operator=context.add_operator("window-rank", node, spec, rows=rows),
         spec=ByClockSpec(inner=spec, clock=spec.clock) if proctime else spec,
         ports=(
             g.Port(
@@ -107,7 +107,7 @@ def _(node: p.WindowJoin, context: CompileContext, sequenced: bool) -> g.ExecNod
         columns=names(node.fields),
         kinds=node.traits.kinds,
         sequenced=sequenced,
-        operator=context.add_operator("window-join", node, spec, rows=registered(rows)),
+        operator=context.add_operator("window-join", node, spec, rows=rows),
         spec=ByClockSpec(inner=spec, clock=spec.clock) if proctime else spec,
         ports=tuple(
             replace(
@@ -128,7 +128,7 @@ def _(node: p.WindowJoin, context: CompileContext, sequenced: bool) -> g.ExecNod
 
 def _keeper(kind: str, node: p.WindowRank | p.WindowJoin, context: CompileContext) -> NamedRows:
     """A window that is shown again is compared with what it has shown, by all columns."""
-    return by_place(node) if node.emit is not None else context.state.keeper(kind, node, *node.inputs)
+    return by_place(node) if node.emit is not None else named_rows(context.state, kind, node, *node.inputs)
 
 
 def _buffer(
