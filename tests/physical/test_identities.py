@@ -135,9 +135,16 @@ def test_what_state_does_not_depend_on_may_change(insert: str, change: tuple[str
         ),
         (WINDOWS, ("ts - INTERVAL '5' SECOND", "ts - INTERVAL '1' SECOND * k"), "where this query has"),
         (RANKED, ("ORDER BY a", "ORDER BY a DESC"), "where this query has"),
-        (RANKED, ("r <= 3", "r <= 2"), "where this query has"),
+        (RANKED, ("r <= 3", "r <= 4"), "it has the first 3 rows of a key, the query shows 4"),
+        (RANKED, ("ROW_NUMBER", "RANK"), "where this query has"),
+        (RANKED, ("PARTITION BY k", "PARTITION BY k, b"), "where this query has"),
+        (RANKED, ("FROM clicks)", "FROM clicks WHERE b > 0)"), "where this query has"),
         (JOINED, ("l.a = r.b", "l.b = r.b"), "where this query has"),
         (JOINED, ("l.k > 1", "l.k > 2"), "where this query has"),
+        (JOINED, ("l JOIN", "l LEFT JOIN"), "where this query has"),
+        (JOINED, ("l.a = r.b", "l.a = r.b AND l.b > r.a"), "where this query has"),
+        (JOINED, ("l.a = r.b", "l.a IS NOT DISTINCT FROM r.b"), "where this query has"),
+        (RANKED, ("b BIGINT", "b INT"), "column 'b' is int64, the query needs int32"),
     ],
 )
 def test_what_changes_the_meaning_is_refused_with_the_reason(

@@ -13,6 +13,7 @@ import pytest
 
 from tests.runtime.changing_query import ChangingQuery, Row, session
 from tests.runtime.kept_images import Images, changelog
+from tidemill.errors import StateError
 
 Fields = tuple[Any, ...]
 SEEDS = [0, *(pytest.param(seed, marks=pytest.mark.thorough) for seed in range(1, 6))]
@@ -170,6 +171,64 @@ def test_a_top_n_goes_on_with_other_columns_and_fewer_rows(tmp_path: Path, chang
             assert query.columns is not None
             shown = applied(shown, named(query.columns, got))
             assert shown == top(rows.rows, n)
+
+
+def test_what_rows_cannot_do_without_is_refused(tmp_path: Path) -> None:
+    ranked = "FROM (SELECT *, ROW_NUMBER() OVER (PARTITION BY k ORDER BY a) AS rn FROM t) WHERE rn <= 3"
+    changes = [
+        # A column whose type has no NULL.
+        (
+            False,
+            f"SELECT k {ranked}",
+            f"SELECT k, d {ranked}",
+            r"column d is NULL .* its type is BIGINT NOT NULL",
+        ),
+        (
+            False,
+            "SELECT k, SUM(b) OVER (PARTITION BY k ORDER BY a) FROM t",
+            "SELECT k, SUM(b) OVER (PARTITION BY k ORDER BY c) FROM t",
+            "column c is NULL for rows stored before epoch 2, and rows are ordered by it",
+        ),
+        (False, f"SELECT k {ranked}", f"SELECT k {ranked.replace('3', '4')}", "those beyond were not kept"),
+    ]
+    for number, (is_changing, before, after, why) in enumerate(changes):
+        columns = LEFT + ", d BIGINT NOT NULL"
+        query = ChangingQuery(tmp_path / str(number), session(table("t", columns, changes=is_changing)))
+        query.start(before)
+        query.number = 1
+        with pytest.raises(StateError, match=f"belongs to another query .*{why}"):
+            query.start(after)
+
+
+def test_an_order_by_a_column_that_came_later_stays_refused(tmp_path: Path) -> None:
+    query = ChangingQuery(tmp_path, session(table("t", LEFT, changes=False)))
+    counted = "SELECT k, {}COUNT(*) OVER (PARTITION BY k ORDER BY {}) FROM t"
+    for number, text in enumerate((counted.format("", "a"), counted.format("c, ", "a"))):
+        query.number = number
+        query.start(text)
+    query.number = 5
+    with pytest.raises(
+        StateError, match="column c is NULL for rows stored before epoch 2, and rows are ordered"
+    ):
+        query.start(counted.format("c, ", "c"))
+
+
+def test_conditions_count_in_any_order(tmp_path: Path) -> None:
+    tables = [table(n, c, changes=False) for n, c in (("l", LEFT), ("r", RIGHT))]
+    query = ChangingQuery(tmp_path, session(*tables))
+    both = "SELECT k, y FROM l JOIN r ON {} WHERE {}"
+    query.start(both.format("k = j AND a = x", "b > 1 AND c < 5 AND (y = 1 OR z = 2)"))
+    row, other = {"k": 1, "a": 2, "b": 3, "c": 4}, {"j": 1, "x": 2, "y": 1, "z": 9}
+    assert query.epoch([row], []) == []
+    found = query.start(both.format("a = x AND k = j", "(z = 2 OR y = 1) AND c < 5 AND b > 1"))
+    assert found is not None
+    assert {change.verdict.value for change in found.changes} == {"kept"}
+    assert len(query.epoch([], [other])) == 1, "keys are hashed in the order of the stored ones"
+    union = "SELECT k, COUNT(*) FROM (SELECT k, a FROM l UNION ALL SELECT j, x FROM r) GROUP BY k"
+    turned = "SELECT k, COUNT(*) FROM (SELECT j AS k, x FROM r UNION ALL SELECT k, a FROM l) GROUP BY k"
+    query = ChangingQuery(tmp_path / "union", session(*tables))
+    query.start(union)
+    query.start(turned)
 
 
 # -- OVER -------------------------------------------------------------------------------------------

@@ -29,6 +29,7 @@ _LEFT_OUT = (
     "With 'execution.state-recovery.ignore-unclaimed-state' = 'true' the query starts, and state that it "
     "does not need is left out."
 )
+_NOT_NULL = " NOT NULL"
 Part = Callable[..., "Change"]
 
 
@@ -165,17 +166,29 @@ def _added(then: OperatorSchema, now: OperatorSchema) -> dict[str, ColumnSchema]
 
 def _columns(then: OperatorSchema, now: OperatorSchema) -> Iterator[Change]:
     """The columns of the rows that an operator keeps."""
-    added = _added(then, now)
+    before = {column.id: column for column in then.columns}
     for column in now.columns:
         part = partial(Change, operator=now.text, part=column.text)
-        if column.name in added or (column.needed and column.since):
+        known = before.get(column.id)
+        if known is None or (column.needed and column.since):
             yield _new_column(part, column, lost=any(now.changing) and not now.finds)
         else:
-            yield part(verdict=Verdict.KEPT)
+            yield _same_column(part, known, column)
     here = {column.id for column in now.columns}
     for column in then.columns:
         if column.id not in here:
             yield Change(operator=now.text, part=column.text, verdict=Verdict.DROPPED)
+
+
+def _same_column(part: Part, then: ColumnSchema, now: ColumnSchema) -> Change:
+    """A type with more values goes on where state need not be written anew for it (see ``_lacks``)."""
+    before, here = (column.type.partition(" *")[0] for column in (then, now))
+    changed = f"{then.text} of {before}, now of {here}"
+    may_be_null = here.endswith(_NOT_NULL) and not before.endswith(_NOT_NULL)
+    if may_be_null or not is_wider(before, here):
+        return part(verdict=Verdict.REFUSED, detail=f"it has {changed}")
+    is_same = before.removesuffix(_NOT_NULL) == here.removesuffix(_NOT_NULL)
+    return part(verdict=Verdict.KEPT, detail="" if is_same else f"wider: {changed}")
 
 
 def _new_column(part: Part, column: ColumnSchema, *, lost: bool) -> Change:
@@ -186,7 +199,7 @@ def _new_column(part: Part, column: ColumnSchema, *, lost: bool) -> Change:
     if lost:
         detail = f"{lacks}, and the input takes rows back, which would not be found"
         return part(verdict=Verdict.REFUSED, detail=detail)
-    if column.type.partition(" *")[0].endswith(" NOT NULL"):
+    if column.type.partition(" *")[0].endswith(_NOT_NULL):
         return part(verdict=Verdict.REFUSED, detail=f"{lacks}, and its type is {column.type}")
     return part(verdict=Verdict.ADDED, detail=f"is NULL for rows stored before epoch {column.since}")
 
