@@ -96,7 +96,10 @@ class ChangingQuery:
         context = EpochContext(
             epoch=self.number, time=time, partition=0, watermark=watermark, before=NONE, reached=watermark
         )
-        tables = (self._table(port, rows) for port, rows in zip(self._keyed.ports, inputs, strict=True))
+        ports = self._keyed.ports
+        # What all partitions must know of an input comes behind the inputs.
+        given = (*inputs, *[inputs[-1]] * (len(ports) - len(inputs)))
+        tables = (self._table(port, rows) for port, rows in zip(ports, given, strict=True))
         output = self._keyed.spec.step(tuple(tables), store, context)
         self._base = store.flush()
         kinds = [0] * len(output)
@@ -119,7 +122,8 @@ class ChangingQuery:
         if port.timed:
             columns[WATERMARK_COLUMN] = pa.array(np.full(len(rows), NONE), pa.int64())
         hashes = hash_columns([columns[key] for key in port.keys], len(rows))
-        return pa.table({**columns, HASH_COLUMN: pa.array(hashes)})
+        table = pa.table({**columns, HASH_COLUMN: pa.array(hashes)})
+        return table if port.summary is None else port.summary.of(table)
 
 
 def _source_column(node: g.ExecNode, name: str) -> str:

@@ -44,8 +44,14 @@ JOINS = {
     "residual": "l LEFT JOIN r ON k = j AND a < x",
     "full residual": "l FULL JOIN r ON k = j AND a < x",
     "semi": "l WHERE EXISTS (SELECT 1 FROM r WHERE k = j)",
+    "not in": "l WHERE k NOT IN (SELECT j FROM r)",
+    "inner ttl": "l JOIN r ON k = j",
+    "full ttl": "l FULL JOIN r ON k = j AND a < x",
+    "semi ttl": "l WHERE EXISTS (SELECT 1 FROM r WHERE k = j)",
     "anti": "l WHERE NOT EXISTS (SELECT 1 FROM r WHERE k = j AND a < x)",
 }
+
+FILTERS = frozenset({"semi", "semi ttl", "anti", "not in"})
 
 
 def meets(kind: str, left: Row, right: Row) -> bool:
@@ -53,7 +59,7 @@ def meets(kind: str, left: Row, right: Row) -> bool:
         return False
     if kind == "two keys":
         return left["a"] is not None and left["a"] == right["x"]
-    if "residual" in kind or kind == "anti":
+    if "residual" in kind or kind in ("anti", "full ttl"):
         return left["a"] is not None and right["x"] is not None and left["a"] < right["x"]
     return True
 
@@ -62,11 +68,14 @@ def joined(kind: str, left: list[Row], right: list[Row]) -> Counter[tuple[tuple[
     rows: list[Row] = []
     for own in left:
         partners = [other for other in right if meets(kind, own, other)]
-        if kind in ("semi", "anti"):
-            rows += [own] * (bool(partners) == (kind == "semi"))
+        if kind == "not in":
+            unknown = bool(right) and (own["k"] is None or any(other["j"] is None for other in right))
+            rows += [own] * (not partners and not unknown)
+        elif kind in FILTERS:
+            rows += [own] * (bool(partners) == (kind != "anti"))
         else:
             rows += [{**own, **other} for other in partners]
-            rows += [own] * (not partners and kind not in ("inner", "two keys"))
+            rows += [own] * (not partners and kind not in ("inner", "two keys", "inner ttl"))
     if "full" in kind:
         rows += [other for other in right if not any(meets(kind, own, other) for own in left)]
     return Counter(tuple(sorted((n, v) for n, v in row.items() if v is not None)) for row in rows)
@@ -97,10 +106,11 @@ def test_joins_go_on_with_other_columns(
 ) -> None:
     chance = random.Random(seed)
     tables = (table(n, c, changes=x) for n, c, x in zip("lr", (LEFT, RIGHT), changes, strict=True))
-    query = ChangingQuery(tmp_path, session(*tables))
+    ttl = {"table__exec__state__ttl": "1 h"} if "ttl" in kind else {}
+    query = ChangingQuery(tmp_path, session(*tables, **ttl))
     sides = Images(), Images()
     live = [[] if x else None for x in changes]
-    filters = kind in ("semi", "anti")
+    filters = kind in FILTERS
     for number in range(6):
         chosen = [
             chance.sample("kabc", chance.randrange(1, 5)),
@@ -111,7 +121,7 @@ def test_joins_go_on_with_other_columns(
         text = ", ".join(f"{name} AS c{number}_{i}" for i, name in enumerate(shown_columns))
         found = query.start(f"SELECT {text} FROM {JOINS[kind]}")
         needed = {*"ka"}, {*"jx"}
-        if kind in ("inner", "left", "full", "semi"):
+        if kind not in ("two keys", "residual", "full residual", "full ttl", "anti"):
             needed = {"k"}, {"j"}
         before = {name for side in sides for name in side.since}
         for side, own, keys in zip(sides, chosen if not filters else [chosen[0], []], needed, strict=True):
@@ -122,7 +132,9 @@ def test_joins_go_on_with_other_columns(
         shown = joined(kind, sides[0].rows, sides[1].rows)
         for _ in range(chance.randrange(3)):
             came = [
-                changelog(chance, made(chance, n, chance.randrange(4), nulls=rows is None), rows)
+                changelog(
+                    chance, made(chance, n, chance.randrange(4), nulls=rows is None or kind == "not in"), rows
+                )
                 for n, rows in zip(("kabc", "jxyz"), live, strict=True)
             ]
             got = query.epoch(*came)
@@ -140,37 +152,47 @@ def test_joins_go_on_with_other_columns(
 # -- Top-N ------------------------------------------------------------------------------------------
 
 
-def top(rows: list[Row], n: int) -> Counter[Fields]:
+def top(rows: list[Row], n: int, *, ranked: bool) -> Counter[Fields]:
     found = Counter[Fields]()
     for key in {row["k"] for row in rows}:
         own = [row for row in rows if row["k"] == key]
         own.sort(key=lambda row: -order(row))
-        found.update(tuple(sorted((c, v) for c, v in row.items() if v is not None)) for row in own[:n])
+        own = [{**row, "rn": place} if ranked else row for place, row in enumerate(own[:n], 1)]
+        found.update(tuple(sorted((c, v) for c, v in row.items() if v is not None)) for row in own)
     return found
 
 
 @pytest.mark.parametrize("seed", SEEDS)
+@pytest.mark.parametrize("most", [1, 4])
+@pytest.mark.parametrize("ttl", ["0 ms", "1 h"])
 @pytest.mark.parametrize("changes", [False, True])
-def test_a_top_n_goes_on_with_other_columns_and_fewer_rows(tmp_path: Path, changes: bool, seed: int) -> None:
+def test_a_top_n_goes_on_with_other_columns_and_fewer_rows(
+    tmp_path: Path, changes: bool, ttl: str, most: int, seed: int
+) -> None:
     chance = random.Random(seed)
-    query = ChangingQuery(tmp_path, session(table("t", LEFT, changes=changes)))
+    tables = session(table("t", LEFT, changes=changes), table__exec__state__ttl=ttl)
+    query = ChangingQuery(tmp_path, tables)
     rows, live = Images(), [] if changes else None
-    n = 4
+    n = most
     for _ in range(6):
+        is_ranked = chance.random() < 0.5
         n = chance.randrange(1, 6) if changes else chance.randrange(max(1, n - 1), n + 1)
         columns = chance.sample("kabc", chance.randrange(1, 5))
         ranked = "SELECT *, ROW_NUMBER() OVER (PARTITION BY k ORDER BY a DESC) AS rn FROM t"
-        query.start(f"SELECT {', '.join(columns)} FROM ({ranked}) WHERE rn <= {n}")
+        shows = ", ".join([*columns, *["rn"] * is_ranked])
+        query.start(f"SELECT {shows} FROM ({ranked}) WHERE rn <= {n}")
+        is_ranked = is_ranked and n > 1
         rows.carry(sorted({*columns, *"ka"}), query.number + 1)
-        shown = top(rows.rows, n)
+        shown = top(rows.rows, n, ranked=is_ranked)
         for _ in range(chance.randrange(3)):
             came = changelog(chance, made(chance, "kabc", chance.randrange(4)), live)
             got = query.epoch(came)
             for row in came:
                 rows.take(row)
             assert query.columns is not None
-            shown = applied(shown, named(query.columns, got))
-            assert shown == top(rows.rows, n)
+            own = [*query.columns[: len(rows.since)], *["rn"] * is_ranked]
+            shown = applied(shown, named(tuple(own), got))
+            assert shown == top(rows.rows, n, ranked=is_ranked)
 
 
 def test_what_rows_cannot_do_without_is_refused(tmp_path: Path) -> None:
