@@ -69,7 +69,7 @@ def held(store: StateStore, shape: Layout) -> Counter[tuple[Any, ...]]:
 @pytest.mark.parametrize("family", ["multiset", "growing", "by time"])
 def test_rows_become_those_of_the_query_that_reads_them(tmp_path: Path, family: str, seed: int) -> None:
     chance = random.Random(seed)
-    said = {"additive": True, "growing": family != "multiset", "by_time": family == "by time"}
+    said: dict[str, Any] = {"additive": True, "growing": family != "multiset", "by_time": family == "by time"}
     options = SpineOptions(slice_bytes=200)
     names, seen = "ab", Counter[tuple[Any, ...]]()
     base: str | None = None
@@ -82,8 +82,8 @@ def test_rows_become_those_of_the_query_that_reads_them(tmp_path: Path, family: 
         store = StateStore.open(str(tmp_path), "o", 0, base, epoch, options=options)
         due = ("due",) if shape.by_time else ()
         gone = Counter[tuple[Any, ...]]()
-        for row, count in seen.items():
-            own = dict(zip((*due, "k", *sorted(before)), row, strict=True))
+        for held_row, count in seen.items():
+            own = dict(zip((*due, "k", *sorted(before)), held_row, strict=True))
             gone[(*(own[d] for d in due), own["k"], *(own.get(f.name) for f in shape.values))] += count
         seen = gone
         rows = [
@@ -106,7 +106,7 @@ def test_rows_become_those_of_the_query_that_reads_them(tmp_path: Path, family: 
 
 @pytest.mark.parametrize("by_time", [False, True])
 def test_partitions_that_were_left_by_different_queries_come_together(tmp_path: Path, by_time: bool) -> None:
-    said = {"additive": True, "by_time": by_time}
+    said: dict[str, Any] = {"additive": True, "by_time": by_time}
     middle = KEY_GROUPS // 2
     rows = [{"k": k, "a": 1, "b": 2, "d": 3, "due": k} for k in range(6)]
     upper = codes(layout("", **said), rows) >= np.uint64(1 << 63)
@@ -133,7 +133,7 @@ def test_partitions_that_were_left_by_different_queries_come_together(tmp_path: 
 
 def test_records_that_are_one_now_are_there_as_often_as_they_were(tmp_path: Path) -> None:
     columns = (pa.field("$count", pa.int64()), pa.field("$matches", pa.int64()))
-    said = {"columns": columns, "ttl": 100, "counts": "$count"}
+    said: dict[str, Any] = {"columns": columns, "ttl": 100, "counts": "$count"}
     base: str | None = None
     for epoch, (b, count, now, gone) in enumerate(
         [(1, 2, 10, False), (2, 3, 20, False), (3, 9, 30, True)], 1

@@ -108,7 +108,7 @@ def _operators(stored: JobIdentity, wanted: JobIdentity) -> Iterator[Change]:
     for key, layout in wanted.operators.items():
         now, then = wanted.schema[key], stored.schema.get(key)
         if then is None:
-            why = difference(stored, wanted) or f"it lacks {now.text}"
+            why = _without_state(stored, wanted, now)
             yield Change(operator=now.text, part="", verdict=Verdict.REFUSED, detail=why)
         elif not now.tables and not now.changing:
             same = stored.operators.get(key) == layout
@@ -119,6 +119,19 @@ def _operators(stored: JobIdentity, wanted: JobIdentity) -> Iterator[Change]:
         if key not in wanted.operators:
             why = f"it has {then.text}, which this query lacks"
             yield Change(operator=then.text, part="", verdict=Verdict.DROPPED, detail=why, loses=True)
+
+
+def _without_state(stored: JobIdentity, wanted: JobIdentity, now: OperatorSchema) -> str:
+    """Why nothing that is stored is the state of an operator."""
+    if stored.nodes.keys() != wanted.nodes.keys():
+        return difference(stored, wanted)
+    gone = (x for key, x in stored.schema.items() if x.kind == now.kind and key not in wanted.operators)
+    other = next(gone, None)
+    if other is None:
+        return f"it lacks {now.text}"
+    if other.text == now.text:
+        return f"{now.text} has other columns or calls than what is stored, and cannot do without"
+    return f"it has {other.text} where this query has {now.text}"
 
 
 def _whole(operator: OperatorSchema, refused: str = "") -> Change:
