@@ -222,6 +222,16 @@ def test_what_rows_cannot_do_without_is_refused(tmp_path: Path) -> None:
             query.start(after)
 
 
+def test_keys_that_are_one_twice_are_other_keys(tmp_path: Path) -> None:
+    query = ChangingQuery(tmp_path, session(table("t", LEFT, changes=False)))
+    rows = "(SELECT k, k AS j, a, {} FROM t)"
+    ranked = f"SELECT *, ROW_NUMBER() OVER (PARTITION BY {{}} ORDER BY a) AS rn FROM {rows}"
+    query.start(f"SELECT a, k, j FROM ({ranked.format('k', 'b')}) WHERE rn <= 2")
+    query.number = 1
+    with pytest.raises(StateError, match=r"it is kept by \(k\), the query needs it by \(k, k\)"):
+        query.start(f"SELECT a, k, j FROM ({ranked.format('k, j', 'c')}) WHERE rn <= 2")
+
+
 def test_an_order_by_a_column_that_came_later_stays_refused(tmp_path: Path) -> None:
     query = ChangingQuery(tmp_path, session(table("t", LEFT, changes=False)))
     counted = "SELECT k, {}COUNT(*) OVER (PARTITION BY k ORDER BY {}) FROM t"

@@ -30,6 +30,7 @@ _LEFT_OUT = (
     "does not need is left out."
 )
 _NOT_NULL = " NOT NULL"
+_TAKEN_BACK = {True: "may be taken back", False: "only come"}
 Part = Callable[..., "Change"]
 
 
@@ -219,12 +220,14 @@ def _new_column(part: Part, column: ColumnSchema, *, lost: bool) -> Change:
 
 def _other_rows(then: OperatorSchema, now: OperatorSchema) -> str:
     """Why rows that an operator has kept are not those that it would have kept as the query is now."""
+    if not now.changing:
+        return ""
     if then.changing != now.changing:
-        return (
-            "rows of its input may be taken back now"
-            if any(now.changing)
-            else "rows of its input only come now"
-        )
+        before, here = (_TAKEN_BACK[any(found.changing)] for found in (then, now))
+        return f"rows of its input {before} then, and {here} now"
+    if then.keys != now.keys:
+        before, here = (", ".join(map(found.readable, found.keys)) for found in (then, now))
+        return f"it is kept by ({before}), the query needs it by ({here})"
     if then.limit and (now.limit > then.limit or not now.limit):
         wanted = f"the query shows {now.limit}" if now.limit else "the query shows all"
         return f"it has the first {then.limit} rows of a key, {wanted}: those beyond were not kept"
