@@ -90,7 +90,7 @@ class KeptRows:
     """What an operator keeps of its input's rows, of which a changed query may carry other columns.
     ``layouts``: the tables, none where columns go by place. ``needed``: columns beside the keys that no row
     can do without. ``most``: how many ranks of a key are kept at most; None: all rows. ``finds``: a row that
-    is taken back is found that was stored with fewer columns."""
+    is taken back is found that was stored with fewer columns. Of rows that expire another might be found."""
 
     layouts: tuple[Layout, ...]
     needed: frozenset[str] = frozenset()

@@ -107,7 +107,7 @@ class JoinShape:
 
     @property
     def kept_rows(self) -> KeptRows:
-        return KeptRows(layouts=self.layouts)
+        return KeptRows(layouts=self.layouts, finds=not self.expires)
 
     def _layout(self, number: int) -> Layout:
         side, name = self.sides[number], ("left", "right")[number]

@@ -79,7 +79,7 @@ class OverSpec:
     @property
     def kept_rows(self) -> KeptRows:
         order = frozenset(key.name for function in self.functions for key in function.order)
-        return KeptRows(layouts=(self.layout,), needed=order)
+        return KeptRows(layouts=(self.layout,), needed=order, finds=not self.state_ttl)
 
     @cached_property
     def layout(self) -> Layout:

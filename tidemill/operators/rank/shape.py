@@ -83,7 +83,8 @@ class RankShape:
 
     @property
     def kept_rows(self) -> KeptRows:
-        return KeptRows(layouts=(self.layout,), most=self.end if self.prunes else None)
+        most = self.end if self.prunes else None
+        return KeptRows(layouts=(self.layout,), most=most, finds=not self.state_ttl)
 
     @cached_property
     def records(self) -> RowsByKey:
