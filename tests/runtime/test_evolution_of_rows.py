@@ -5,7 +5,7 @@ from __future__ import annotations
 
 import random
 from collections import Counter
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 from pathlib import Path
 from typing import Any
 
@@ -91,7 +91,7 @@ def named(columns: tuple[str, ...], changes: list[tuple[int, Fields]]) -> list[t
 def made(chance: random.Random, names: str, count: int, *, nulls: bool = True) -> list[Row]:
     """``nulls``: the key may be NULL. An outer join does not keep such rows, and hands on what goes as it
     is."""
-    first, *others = names
+    first, others = names[0], names[1:]
     return [
         {first: chance.choice([*[None] * nulls, 1, 2]), **{n: chance.choice([None, 1, 2, 3]) for n in others}}
         for _ in range(count)
@@ -109,7 +109,7 @@ def test_joins_go_on_with_other_columns(
     ttl = {"table__exec__state__ttl": "1 h"} if "ttl" in kind else {}
     query = ChangingQuery(tmp_path, session(*tables, **ttl))
     sides = Images(), Images()
-    live = [[] if x else None for x in changes]
+    live: list[list[Row] | None] = [[] if x else None for x in changes]
     filters = kind in FILTERS
     for number in range(6):
         # What expires, where it may be taken back, can only lose columns.
@@ -148,8 +148,8 @@ def test_joins_go_on_with_other_columns(
             assert query.columns is not None
             shown = applied(shown, named(query.columns, got))
             assert shown == joined(kind, sides[0].rows, sides[1].rows)
-            for side, rows in zip(sides, live, strict=True):
-                assert rows is None or len(rows) == len(side.rows)
+            for side, there in zip(sides, live, strict=True):
+                assert there is None or len(there) == len(side.rows)
 
 
 # -- Top-N ------------------------------------------------------------------------------------------
@@ -175,7 +175,8 @@ def test_a_top_n_goes_on_with_other_columns_and_fewer_rows(
     chance = random.Random(seed)
     tables = session(table("t", LEFT, changes=changes), table__exec__state__ttl=ttl)
     query = ChangingQuery(tmp_path, tables)
-    rows, live = Images(), [] if changes else None
+    rows = Images()
+    live: list[Row] | None = [] if changes else None
     n = most
     for _ in range(6):
         is_ranked = chance.random() < 0.5
@@ -277,11 +278,11 @@ def test_conditions_count_in_any_order(tmp_path: Path) -> None:
 
 # -- OVER -------------------------------------------------------------------------------------------
 
-CALLS = {
-    "SUM(b) OVER (PARTITION BY k ORDER BY a)": ("b", lambda row, up: _sum(r["b"] for r in up)),
-    "COUNT(c) OVER (PARTITION BY k ORDER BY a)": ("c", lambda row, up: sum(r["c"] is not None for r in up)),
-    "COUNT(*) OVER (PARTITION BY k ORDER BY a)": ("a", lambda row, up: len(up)),
-    "MAX(c) OVER (PARTITION BY k ORDER BY a)": ("c", lambda row, up: _max(r["c"] for r in up)),
+CALLS: dict[str, tuple[str, Callable[[list[Row]], Any]]] = {
+    "SUM(b) OVER (PARTITION BY k ORDER BY a)": ("b", lambda up: _sum(r["b"] for r in up)),
+    "COUNT(c) OVER (PARTITION BY k ORDER BY a)": ("c", lambda up: sum(r["c"] is not None for r in up)),
+    "COUNT(*) OVER (PARTITION BY k ORDER BY a)": ("a", lambda up: len(up)),
+    "MAX(c) OVER (PARTITION BY k ORDER BY a)": ("c", lambda up: _max(r["c"] for r in up)),
 }
 
 
@@ -303,7 +304,7 @@ def over(rows: list[Row], calls: list[str]) -> Counter[Fields]:
     found = Counter[Fields]()
     for row in rows:
         up = [r for r in rows if r["k"] == row["k"] and order(r) <= order(row)]
-        results = {f"w{i}": CALLS[call][1](row, up) for i, call in enumerate(calls)}
+        results = {f"w{i}": CALLS[call][1](up) for i, call in enumerate(calls)}
         found[tuple(sorted((c, v) for c, v in {**row, **results}.items() if v is not None))] += 1
     return found
 
@@ -313,7 +314,8 @@ def over(rows: list[Row], calls: list[str]) -> Counter[Fields]:
 def test_over_goes_on_with_other_columns_and_calls(tmp_path: Path, changes: bool, seed: int) -> None:
     chance = random.Random(seed)
     query = ChangingQuery(tmp_path, session(table("t", LEFT, changes=changes)))
-    rows, live = Images(), [] if changes else None
+    rows = Images()
+    live: list[Row] | None = [] if changes else None
     for number in range(6):
         columns = chance.sample("kabc", chance.randrange(1, 4))
         calls = chance.sample(sorted(CALLS), chance.randrange(1, 4))
