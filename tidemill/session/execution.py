@@ -32,6 +32,7 @@ from tidemill.runtime.checkpoint.savepoint import Savepoint
 from tidemill.runtime.job_identity import job_identity
 from tidemill.runtime.job_start import JobRequest
 from tidemill.runtime.progress import ExchangesBlocked, FunctionsChanged, JobEvent, StateTakenOver, unheard
+from tidemill.runtime.replay.backfill import backfill, check_backfill
 from tidemill.runtime.restarts.job import RestartingJob
 from tidemill.runtime.restarts.strategy import NoRestart, strategy_of
 from tidemill.runtime.running_job import RunningJob
@@ -139,13 +140,25 @@ def run_inserts(context: SessionContext, sinks: Sequence[n.Sink], *, waits: bool
 
 
 def alter_job(context: SessionContext, job: RestartingJob, sinks: Sequence[n.Sink]) -> None:
-    """The running ``job`` goes on as the INSERTs ``sinks``, with its state, after its epoch. StateError, and
-    the job goes on as it was, if they cannot have that."""
+    """The running ``job`` goes on as the INSERTs ``sinks``, with its state, after its epoch; or, if the option
+    says so, as if they had run from the beginning. StateError, and the job goes on as it was, if they cannot
+    have that."""
     found = state_under(context, sinks, job.directory)
-    drops = context.configuration.read(execution_options.IGNORE_UNCLAIMED)
-    found.check(f"the state of job {job.job_id}", drops=drops)
-    job.alter(_starter(context, sinks, job.name, job.directory))
+    start = _starter(context, sinks, job.name, job.directory)
+    if is_backfilled(context) and not found.is_same:
+        former = job.restart
+        assert isinstance(former, job_start.InsertsStart)
+        check_backfill(former, start)
+        job.alter(start, partial(backfill, former, start))
+    else:
+        drops = context.configuration.read(execution_options.IGNORE_UNCLAIMED)
+        found.check(f"the state of job {job.job_id}", drops=drops)
+        job.alter(start)
     context.on_altered(job)
+
+
+def is_backfilled(context: SessionContext) -> bool:
+    return context.configuration.read(execution_options.EVOLUTION) == "backfill"
 
 
 def state_under(context: SessionContext, plans: Sequence[n.LogicalNode], place: str) -> Evolution:

@@ -33,9 +33,10 @@ _OUTSIDE = (ConnectorError, StateError, CommitUnknownError, LostProcessError)
 
 @dataclass(slots=True)
 class _Alteration:
-    """What a job is to go on as; ``error``: why it could not."""
+    """What a job is to go on as, ``before``: what is to be done first; ``error``: why it could not."""
 
     start: Callable[[], RunningJob]
+    before: Callable[[], None]
     error: BaseException | None = None
     done: threading.Event = field(default_factory=threading.Event)
 
@@ -136,10 +137,10 @@ class RestartingJob:
             job = self._now
         return job.create_savepoint(directory, path=path)
 
-    def alter(self, start: Callable[[], RunningJob]) -> None:
-        """The job ends its epoch and goes on as ``start`` has it; returns when it does. If that cannot start,
-        the job goes on as it was, and this raises the reason."""
-        alteration = _Alteration(start)
+    def alter(self, start: Callable[[], RunningJob], before: Callable[[], None] = lambda: None) -> None:
+        """The job ends its epoch and goes on as ``start`` has it, after ``before``; returns when it does. If
+        that cannot start, the job goes on as it was, and this raises the reason."""
+        alteration = _Alteration(start, before)
         with self._lock:
             if self._waiting or self._next is not None or self._done.is_set():
                 status = "being altered" if self._next is not None else self.status
@@ -175,6 +176,7 @@ class RestartingJob:
         error, job = failure, None
         if failure is None:
             try:
+                alteration.before()
                 job = alteration.start()
                 self.restart = alteration.start
                 self._go_on(job)

@@ -1,0 +1,174 @@
+"""Gives a stopped job another query, as if that had run from the beginning.
+
+1. Both queries run over all that the job has read, into ``replays`` in the job's directory (``replaying``).
+2. The sinks of the new query stage the difference between the two results, as the job's next epoch.
+3. The new query's state is linked into the job's.
+4. A job record says what the job is from that epoch on.
+5. The commit record of the epoch, with offsets, state and the tokens of what is staged: the switch.
+
+The next start publishes the epoch, as after a crash. A kill before 5 leaves the old query with its state: the
+next start of either query removes what is left of the steps before. A sink that only takes additions is refused
+before anything is staged if the difference has anything else.
+"""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+from pyspark.sql import DataFrame, SparkSession
+from pyspark.sql import functions as F
+
+from tidemill.changelog.rowkind import INSERT_ONLY, KIND_COLUMN, RowKind
+from tidemill.connectors.api import Sink
+from tidemill.connectors.registry import connector
+from tidemill.errors import NotSupportedError, StateError
+from tidemill.files.storage import Storage
+from tidemill.physical import nodes as p
+from tidemill.runtime.checkpoint.directory import REPLAYS, CheckpointDirectory, EpochCommit
+from tidemill.runtime.checkpoint.identity import JobIdentity
+from tidemill.runtime.checkpoint.savepoint import SOURCES, Savepoint
+from tidemill.runtime.job_start import InsertsStart, JobRequest, epoch_session, parallelism
+from tidemill.runtime.replay.clock import refuse_moving
+from tidemill.runtime.replay.replaying import History, Replayed, ReplayedOutput, replay
+from tidemill.runtime.spark.contents import content, difference, nothing
+from tidemill.runtime.tables import make_sink
+from tidemill.types.physical import quote
+
+_WHAT = "A backfill"
+_REMOVED = [int(RowKind.UPDATE_BEFORE), int(RowKind.DELETE)]
+
+
+def check_backfill(former: InsertsStart, wanted: InsertsStart) -> None:
+    """NotSupportedError where the queries say that a backfill cannot be."""
+    for start in (former, wanted):
+        refuse_moving(start.sinks, start.request.config, _WHAT)
+        paths = [str(sink.table.path) for sink in start.sinks]
+        twice = next((path for path in paths if paths.count(path) > 1), "")
+        if twice:
+            raise NotSupportedError(f"{_WHAT} of two INSERTs into one table ({twice}) is not supported")
+
+
+def backfill(former: InsertsStart, wanted: InsertsStart) -> None:
+    """The job in the directory of ``wanted``, which is that of ``former``, is ``wanted`` from now on. Raises
+    TidemillError, and nothing has changed then: StateError where the history is gone."""
+    check_backfill(former, wanted)
+    place = Storage.configured(wanted.request.checkpoint_directory, wanted.request.config)
+    with CheckpointDirectory(place, wanted.request.fault) as directory:
+        stored = directory.take()
+        last = directory.closed(directory.last_commit())
+        directory.check_published(last)
+        _check_whole(stored)
+        try:
+            _switch(directory, stored, last, former, wanted)
+        finally:
+            place.remove_directory(REPLAYS)
+
+
+def _check_whole(stored: JobIdentity) -> None:
+    if not stored.whole:
+        raise StateError(
+            "A backfill needs a job whose query has run from the beginning: this one has state of another "
+            "query or of a savepoint, so its sinks may have rows that no query tells",
+            hint="Start the new query as a job of its own, into a table of its own.",
+        )
+
+
+def _switch(
+    directory: CheckpointDirectory,
+    stored: JobIdentity,
+    last: EpochCommit | None,
+    former: InsertsStart,
+    wanted: InsertsStart,
+) -> None:
+    before = last or EpochCommit(epoch=0, time=0, offsets={}, manifests={}, tokens={})
+    replays, epoch = directory.root.below(REPLAYS), before.epoch + 1
+    history = History(commit=before, sources=directory.root.below(SOURCES))
+    results = []
+    for start, name in ((former, "then"), (wanted, "now")):  # 1
+        run = f"{directory.run_id}{name}"
+        results.append(replay(start.request, start.sinks, history, replays.below(name), run))
+    then, now = results
+    directory.fault("replayed")
+    identity = replace(now.identity, job_id=stored.job_id, former=stored.former)
+    tokens = _staged(wanted.request, then, now, identity, epoch)  # 2
+    directory.fault("staged")
+    _take_state(directory.root, replays.below("now"), now)  # 3
+    directory.fault("linked")
+    made = now.commit or EpochCommit(epoch=0, time=0, offsets={}, manifests={}, tokens={})
+    offsets = {key: before.offsets[key] for key in now.sources if key in before.offsets}
+    time = max(before.time, made.time)
+    directory.switch(identity, replace(made, epoch=epoch, time=time, offsets=offsets, tokens=tokens))  # 4, 5
+
+
+def _take_state(root: Storage, replays: Storage, now: Replayed) -> None:
+    made = Savepoint(storage=replays, identity=now.identity, commit=now.commit, finished=False)
+    files = made.state_files()
+    for path in files:
+        root.take_in(replays, path)
+    for folder in {path.rpartition("/")[0] for path in files}:
+        root.force_directory(folder)
+
+
+def _staged(
+    request: JobRequest, then: Replayed, now: Replayed, identity: JobIdentity, epoch: int
+) -> dict[str, list[str]]:
+    """The tokens of what each sink of the new query gets, all of them staged or none."""
+    known = {_place(output.sink): output for output in then.outputs}
+    ordered = sorted(now.outputs, key=lambda output: output.key)
+    pairs = [(known.get(_place(output.sink)), output) for output in ordered]
+    spark = epoch_session(request, parallelism(request))
+    changes = [_difference(spark, *pair) for pair in pairs]
+    tokens: dict[str, list[str]] = {}
+    for number, (output, frame) in enumerate(zip(ordered, changes, strict=True)):
+        sink = _sink(request, output.sink, identity, number)
+        sink.discard(epoch)
+        tokens[output.key] = [row[0] for row in sink.stage(frame, epoch).collect()]
+    return tokens
+
+
+def _place(sink: p.Sink) -> tuple[object, ...]:
+    """Sinks of one place hold one table."""
+    return sink.table.path, sink.options, sink.static_partition
+
+
+def _difference(spark: SparkSession, then: ReplayedOutput | None, now: ReplayedOutput) -> DataFrame:
+    """What is staged. NotSupportedError where the sink cannot take it."""
+    sink = now.sink
+    if then is not None and then.sink.fields != sink.fields:
+        raise NotSupportedError(
+            f"{_WHAT} of INSERTs that write other columns of table {sink.table.path} is not supported"
+        )
+    after = content(spark, now.rows)
+    before = nothing(after) if then is None else content(spark, then.rows)
+    kinds = _kinds(sink)
+    made = difference(before, after, pairs=RowKind.UPDATE_BEFORE in kinds)
+    made = made.toDF(*(f.name for f in sink.fields), KIND_COLUMN)
+    if kinds != INSERT_ONLY:
+        return made
+    kind = F.col(quote(KIND_COLUMN))
+    if made.where(kind.isin(_REMOVED)).limit(1).count():
+        raise NotSupportedError(
+            f"Table {sink.table.path} takes additions alone, but rows of the old query are not in the result of "
+            "the new one",
+            hint="Write the new query's result into a table of its own.",
+        )
+    return made.drop(KIND_COLUMN)
+
+
+def _kinds(sink: p.Sink) -> frozenset[RowKind]:
+    options = dict(sink.options)
+    return connector(options).sink_kinds(sink.table, options, frozenset(RowKind))
+
+
+def _sink(request: JobRequest, sink: p.Sink, identity: JobIdentity, ordinal: int) -> Sink:
+    return make_sink(
+        sink,
+        _kinds(sink),
+        identity.job_id,
+        request.zone,
+        request.shared,
+        streaming=True,
+        fence=request.fence,
+        ordinal=ordinal,
+        former=tuple(identity.former),
+    )
