@@ -23,6 +23,7 @@ from tidemill.session.statements import (
     row_changes,
     savepoints,
     show,
+    verifying,
     views,
 )
 from tidemill.sql import statements as s
@@ -99,6 +100,7 @@ HANDLERS: dict[type[s.Statement], Handler] = {
     s.AddJar: _jars,
     s.RemoveJar: _jars,
     s.StopJob: jobs.stop_job,
+    s.VerifyJob: verifying.verify_job,
     s.DescribeJob: jobs.describe_job,
     s.CreateSavepoint: savepoints.create_savepoint,
     s.ShowSavepoints: savepoints.show_savepoints,

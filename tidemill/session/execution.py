@@ -140,9 +140,9 @@ def run_inserts(context: SessionContext, sinks: Sequence[n.Sink], *, waits: bool
 
 
 def alter_job(context: SessionContext, job: RestartingJob, sinks: Sequence[n.Sink]) -> None:
-    """The running ``job`` goes on as the INSERTs ``sinks``, with its state, after its epoch; or, if the option
-    says so, as if they had run from the beginning. StateError, and the job goes on as it was, if they cannot
-    have that."""
+    """The running ``job`` goes on as the INSERTs ``sinks``, with its state, after its epoch. With a backfill
+    it goes on as if they had run from the beginning. StateError, and the job goes on as it was, if they
+    cannot have that."""
     found = state_under(context, sinks, job.directory)
     start = _starter(context, sinks, job.name, job.directory)
     if is_backfilled(context) and not found.is_same:

@@ -387,8 +387,8 @@ class FileSource:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class FileHistory:
-    """The rows of ``files``, in their order, up to the place ``last`` in the last of them; what has come since
-    is not looked at."""
+    """The rows of ``files``, in their order, up to the place ``last`` in the last of them. Later files are
+    not looked at."""
 
     source: FileSource
     files: tuple[TakenFile, ...]

@@ -205,7 +205,7 @@ class CheckpointDirectory:
             raise
 
     def take(self) -> JobIdentity:
-        """Takes the directory of a job as it is, for ``switch``. StateError where it has none or is in use."""
+        """Takes the directory of a job as it is, for ``switch``. StateError if it has none or is in use."""
         try:
             self._ownership = Ownership.take(self._records)
             stored = self.stored_identity()

@@ -6,9 +6,9 @@
 4. A job record says what the job is from that epoch on.
 5. The commit record of the epoch, with offsets, state and the tokens of what is staged: the switch.
 
-The next start publishes the epoch, as after a crash. A kill before 5 leaves the old query with its state: the
-next start of either query removes what is left of the steps before. A sink that only takes additions is refused
-before anything is staged if the difference has anything else.
+The next start publishes the epoch, as after a crash. A kill before 5 leaves the old query with its state; the
+next start removes what is left of the steps before. A sink that only takes additions is refused before
+anything is staged if the difference has anything else.
 """
 
 from __future__ import annotations
@@ -148,8 +148,8 @@ def _difference(spark: SparkSession, then: ReplayedOutput | None, now: ReplayedO
     kind = F.col(quote(KIND_COLUMN))
     if made.where(kind.isin(_REMOVED)).limit(1).count():
         raise NotSupportedError(
-            f"Table {sink.table.path} takes additions alone, but rows of the old query are not in the result of "
-            "the new one",
+            f"Table {sink.table.path} takes additions alone, but the new query's result lacks rows of the "
+            "old query's",
             hint="Write the new query's result into a table of its own.",
         )
     return made.drop(KIND_COLUMN)

@@ -30,8 +30,8 @@ EPOCH_COLUMN, TASK_COLUMN = "$epoch", "$task"
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class KeptRows:
-    """``files``: one for each task of each epoch, of ``fields`` and the columns of ``beside``. ``keys``: as of
-    the sink's table, () where equal rows are as often there as they came. ``ordered``: a later task's changes
+    """``files``: one for each task of each epoch, of ``fields``, kind, epoch and task. ``keys``: as of the
+    sink's table, () where equal rows are as often there as they came. ``ordered``: a later task's changes
     are later; else an upsert of a key wins over a delete in another task."""
 
     storage: Storage

@@ -11,20 +11,21 @@ from tidemill.config.emit_options import LATE_ROWS_TABLE
 from tidemill.config.option import Configuration
 from tidemill.config.watermark_options import IDLE_TIMEOUT, SCAN_IDLE_TIMEOUT
 from tidemill.errors import NotSupportedError
+from tidemill.functions import registry
 from tidemill.physical import nodes as p
 from tidemill.physical.explain.attributes import describe
 from tidemill.physical.nodes import Traits
 from tidemill.physical.tree import walk
 from tidemill.plan.expressions import Call, UserCall
-from tidemill.plan.rules.determinism import is_deterministic
 from tidemill.types.logical import LogicalType
+from tidemill.user_functions.calls import BoundFunction, BoundTable
 
 _TTL = ("state_ttl", "left_ttl", "right_ttl")
 
 
 def refuse_moving(roots: Sequence[p.PhysicalNode], config: Configuration, what: str) -> None:
-    """NotSupportedError, for ``what``, that names the first part of the plans whose answer is another one when
-    it runs again."""
+    """NotSupportedError, for ``what``, that names the first part of the plans whose answer is another one if
+    the plans run again."""
     if config.read(LATE_ROWS_TABLE):
         raise NotSupportedError(f"{what} of a job with '{LATE_ROWS_TABLE.key}' is not supported")
     idle = config.read(IDLE_TIMEOUT).milliseconds
@@ -44,14 +45,25 @@ def _moving(node: p.PhysicalNode) -> Iterator[str]:
     if isinstance(node, p.TableSourceScan) and dict(node.options).get(SCAN_IDLE_TIMEOUT.key):
         yield f"'{SCAN_IDLE_TIMEOUT.key}'"
     for part in _parts(node):
-        if isinstance(part, Call | UserCall) and not is_deterministic(part):
-            yield part.function if isinstance(part, Call) else part.function.name
+        if isinstance(part, Call) and not _is_stable(part.function):
+            yield part.function
+        elif isinstance(part, UserCall | BoundTable) and not _own(part).deterministic:
+            yield _own(part).name
         elif isinstance(part, p.Emit) and (part.early or part.late):
             yield f"what a window shows by the clock (of {describe(node)})"
         elif getattr(part, "proctime", False):
             yield f"processing time (of {describe(node)})"
         elif any(getattr(part, name, 0) for name in _TTL):
             yield f"state that expires (of {describe(node)})"
+
+
+def _is_stable(name: str) -> bool:
+    function = registry.scalar(name)
+    return function is None or function.deterministic
+
+
+def _own(part: UserCall | BoundTable) -> BoundFunction | BoundTable:
+    return part.function if isinstance(part, UserCall) else part
 
 
 def _parts(node: p.PhysicalNode) -> Iterator[object]:

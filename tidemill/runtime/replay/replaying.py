@@ -1,7 +1,7 @@
 """Runs INSERTs over what a job has read up to an epoch: their state, and what their sinks would get.
 
-It is the job's own way: its epochs, kernels and compiled graph, so it also tells what of a job without end is
-still open. Only the cuts between epochs may be others, which no answer depends on. Cost: all of the history is
+It is the job's own way: its epochs, kernels and compiled graph. So windows that are open in the job are open
+here, too. Only the cuts between epochs may be others, which no answer depends on. Cost: all of the history is
 read and computed once more.
 """
 
@@ -89,8 +89,8 @@ NOTHING = ValuesSource(columns=(), rows=(), schema="", sequence=False, bounded=F
 def replay(
     request: JobRequest, sinks: Sequence[p.Sink], history: History, into: Storage, run: str
 ) -> Replayed:
-    """Runs ``sinks`` into the new directory ``into``. ``run``: what its state files have in their names, which
-    no other run of the job has. StateError where the history is gone."""
+    """Runs ``sinks`` into the new directory ``into``. Names of its state files have ``run``, which no other
+    run of the job has. StateError if the history is gone."""
     context = job_context(request, sinks, StateNames())
     nodes = compiled(context, lambda: compiled_outputs(sinks, context, request.config))
     sources = {key: history.of(key, s, _name(context, key)) for key, s in context.sources.items()}

@@ -26,6 +26,7 @@ from tidemill.errors import (
 from tidemill.runtime.progress import JobFailed
 from tidemill.runtime.restarts.strategy import Strategy
 from tidemill.runtime.running_job import RunningJob
+from tidemill.runtime.snapshots import Held
 
 RESTARTING = "RESTARTING"
 _OUTSIDE = (ConnectorError, StateError, CommitUnknownError, LostProcessError)
@@ -136,6 +137,14 @@ class RestartingJob:
                 raise ValidationError(f"Job {self.job_id} does not run: it is {self.status}.")
             job = self._now
         return job.create_savepoint(directory, path=path)
+
+    def rest(self) -> Held:
+        """As of a RunningJob. ValidationError while it waits to be started again."""
+        with self._lock:
+            if self._waiting:
+                raise ValidationError(f"Job {self.job_id} does not run: it is {self.status}.")
+            job = self._now
+        return job.rest()
 
     def alter(self, start: Callable[[], RunningJob], before: Callable[[], None] = lambda: None) -> None:
         """The job ends its epoch and goes on as ``start`` has it, after ``before``; returns when it does. If

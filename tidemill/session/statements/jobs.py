@@ -19,6 +19,7 @@ from tidemill.types.logical import STRING, Field, LocalZonedTimestampType
 
 _ALTERABLE = frozenset(option.key for option in (PARALLELISM, MAX_ROWS, MAX_BYTES, MINI_BATCH_SIZE))
 """Options that a job may have others of from one epoch to the next."""
+NamesJob = s.StopJob | s.AlterJob | s.VerifyJob | s.DescribeJob | s.CreateSavepoint
 _COLUMNS = (
     Field("job id", STRING),
     Field("job name", STRING),
@@ -96,9 +97,7 @@ def savepoint_directory(statement: s.Statement, context: SessionContext) -> str:
     return directory
 
 
-def found(
-    statement: s.StopJob | s.AlterJob | s.DescribeJob | s.CreateSavepoint, context: SessionContext
-) -> StartedJob:
+def found(statement: NamesJob, context: SessionContext) -> StartedJob:
     job = context.jobs.find(statement.job_id)
     if job is None:
         raise ValidationError(

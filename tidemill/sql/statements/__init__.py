@@ -69,6 +69,7 @@ from tidemill.sql.statements.session import (
     Show,
     ShowKind,
     StopJob,
+    VerifyJob,
 )
 from tidemill.sql.statements.tables import (
     AddPartitions,
@@ -181,5 +182,6 @@ __all__ = [
     "UseCatalog",
     "UseDatabase",
     "UseModules",
+    "VerifyJob",
     "Watermark",
 ]
