@@ -5,10 +5,21 @@ from __future__ import annotations
 import sqlite3
 from pathlib import Path
 
+import pytest
 from pyspark.sql import SparkSession
 
+from tests.runtime.running import Crash
 from tests.session.environments import ask
 from tests.session.test_alter_job import COUNTED, SUMS, folder, put, session, shows
+from tidemill.errors import StateError
+from tidemill.files.storage import Storage
+from tidemill.runtime.checkpoint.directory import CheckpointDirectory
+from tidemill.runtime.job_start import InsertsStart
+from tidemill.runtime.replay.backfill import backfill
+from tidemill.session import execution, planning
+from tidemill.session.environment import TableEnvironment
+from tidemill.sql.parser import parse_statement
+from tidemill.sql.statements import Insert
 
 __all__ = ["folder"]
 
@@ -45,3 +56,55 @@ def test_a_job_goes_on_as_if_another_query_had_run_from_the_beginning(
     put(folder, "d", (2, 10))
     shows(folder, (1, 10, None), (2, 30, 2))
     again.cancel()
+
+
+def start_of(made: TableEnvironment, folder: Path, sql: str, steps: list[str]) -> InsertsStart:
+    """What starts the INSERT; it crashes at the first of ``steps``, which goes."""
+
+    def fault(step: str) -> None:
+        if steps and step == steps[0]:
+            steps.pop(0)
+            raise Crash(step)
+
+    made.context.fault = fault
+    statement = parse_statement(sql)
+    assert isinstance(statement, Insert)
+    sinks = [planning.bind_insert(made.context, statement)]
+    return execution.inserts_start(made.context, sinks, "job", str(folder / "state"))
+
+
+def test_a_crash_leaves_the_old_query_or_the_new_one(spark: SparkSession, folder: Path) -> None:
+    made = session(folder)
+    old = start_of(made, folder, SUMS, [])
+    put(folder, "a", (1, 10), (2, 20))
+    job = old()
+    shows(folder, (1, 10, None), (2, 20, None))
+    job.cancel()
+    steps = ["replayed", "staged", "linked", "renamed", "switched"]
+    new = start_of(made, folder, COUNTED.replace("FROM t", "FROM t WHERE v > 10"), steps)
+    directory = CheckpointDirectory(Storage(str(folder / "state")))
+    before = directory.stored_identity(), directory.last_commit()
+    while len(steps) > 1:
+        with pytest.raises(Crash):
+            backfill(old, new)
+        assert (directory.stored_identity(), directory.last_commit()) == before
+    shows(folder, (1, 10, None), (2, 20, None))
+    # The old query goes on: nothing of the other one is left.
+    again = old()
+    put(folder, "b", (2, 1), (3, 30))
+    shows(folder, (1, 10, None), (2, 21, None), (3, 30, None))
+    again.cancel()
+    found = directory.stored_identity()
+    assert found is not None
+    assert found.whole
+    assert not (folder / "state" / "replays").exists()
+    with pytest.raises(Crash):
+        backfill(old, new)
+    with pytest.raises(StateError, match="belongs to another query"):
+        old()
+    shows(folder, (1, 10, None), (2, 21, None), (3, 30, None))
+    going_on = new()  # publishes what was staged
+    shows(folder, (2, 20, 1), (3, 30, 1))
+    put(folder, "c", (2, 100))
+    shows(folder, (2, 120, 2), (3, 30, 1))
+    going_on.cancel()

@@ -128,7 +128,7 @@ def run_inserts(context: SessionContext, sinks: Sequence[n.Sink], *, waits: bool
                 batch_job.run_insert(_batch_insert(context, sink), job_request(context, name))
         return _inserted(context, fields, None)
     place = (context.place_job or partial(_next_directory, context))()
-    start = _starter(context, sinks, name, place)
+    start = inserts_start(context, sinks, name, place)
     strategy = strategy_of(start.request.config) if place else NoRestart()
     job = RestartingJob.follow(start(), start, strategy, start.request.on_event)
     context.jobs.add(job)
@@ -144,7 +144,7 @@ def alter_job(context: SessionContext, job: RestartingJob, sinks: Sequence[n.Sin
     it goes on as if they had run from the beginning. StateError, and the job goes on as it was, if they
     cannot have that."""
     found = state_under(context, sinks, job.directory)
-    start = _starter(context, sinks, job.name, job.directory)
+    start = inserts_start(context, sinks, job.name, job.directory)
     if is_backfilled(context) and not found.is_same:
         former = job.restart
         assert isinstance(former, job_start.InsertsStart)
@@ -174,7 +174,7 @@ def state_under(context: SessionContext, plans: Sequence[n.LogicalNode], place: 
     return evolution(savepoint.identity, job_identity(roots, compiled, "", savepoint.identity.rules))
 
 
-def _starter(
+def inserts_start(
     context: SessionContext, sinks: Sequence[n.Sink], name: str, place: str
 ) -> job_start.InsertsStart:
     """What starts INSERTs as one streaming job, whose state lies in ``place``."""

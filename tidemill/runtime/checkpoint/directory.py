@@ -226,6 +226,7 @@ class CheckpointDirectory:
             self._put(_identity(len(known)), asdict(made))
         self.fault("renamed")
         self.write_commit(commit)
+        self.fault("switched")
 
     def check_published(self, last: EpochCommit | None) -> None:
         """StateError where it is not known that the sinks have what ``last`` has given them."""
