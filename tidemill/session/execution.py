@@ -27,7 +27,7 @@ from tidemill.physical.batch import nodes as b
 from tidemill.plan import nodes as n
 from tidemill.plan.constants import is_constant, literal_rows
 from tidemill.runtime import batch_job, job_start
-from tidemill.runtime.checkpoint.evolution import Evolution, evolution
+from tidemill.runtime.checkpoint.evolution import Evolution, backfilled, evolution
 from tidemill.runtime.checkpoint.savepoint import Savepoint
 from tidemill.runtime.job_identity import job_identity
 from tidemill.runtime.job_start import JobRequest
@@ -150,6 +150,8 @@ def alter_job(context: SessionContext, job: RestartingJob, sinks: Sequence[n.Sin
         assert isinstance(former, job_start.InsertsStart)
         check_backfill(former, start)
         job.alter(start, partial(backfill, former, start))
+        changes = tuple(map(str, backfilled(found).changes))
+        start.request.on_event(StateTakenOver(job_id=job.job_id, changes=changes))
     else:
         drops = context.configuration.read(execution_options.IGNORE_UNCLAIMED)
         found.check(f"the state of job {job.job_id}", drops=drops)
