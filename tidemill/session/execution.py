@@ -32,7 +32,7 @@ from tidemill.runtime.checkpoint.savepoint import Savepoint
 from tidemill.runtime.job_identity import job_identity
 from tidemill.runtime.job_start import JobRequest
 from tidemill.runtime.progress import ExchangesBlocked, FunctionsChanged, JobEvent, StateTakenOver, unheard
-from tidemill.runtime.replay.backfill import backfill, check_backfill
+from tidemill.runtime.replay.backfill import backfill, check_backfill, has_same_sinks
 from tidemill.runtime.restarts.job import RestartingJob
 from tidemill.runtime.restarts.strategy import NoRestart, strategy_of
 from tidemill.runtime.running_job import RunningJob
@@ -145,9 +145,9 @@ def alter_job(context: SessionContext, job: RestartingJob, sinks: Sequence[n.Sin
     cannot have that."""
     found = state_under(context, sinks, job.directory)
     start = inserts_start(context, sinks, job.name, job.directory)
-    if is_backfilled(context) and not found.is_same:
-        former = job.restart
-        assert isinstance(former, job_start.InsertsStart)
+    former = job.restart
+    assert isinstance(former, job_start.InsertsStart)
+    if is_backfilled(context) and not (found.is_same and has_same_sinks(former, start)):
         check_backfill(former, start)
         job.alter(start, partial(backfill, former, start))
         changes = tuple(map(str, backfilled(found).changes))

@@ -54,7 +54,7 @@ _STATE, _SOURCES = "state", "sources"
 REPLAYS = "replays"
 FILLED = (_EPOCHS, _STATE, _SOURCES)
 """The folders that a job's own progress lies in."""
-FOLDERS = (*FILLED, "owners")
+FOLDERS = (*FILLED, "owners", REPLAYS)
 """All that a job keeps lies in these and in files beside them; other folders there are other jobs'."""
 
 
@@ -415,6 +415,8 @@ class CheckpointDirectory:
         found.check(f"the checkpoint in '{self.root.shown('')}'", drops=drops)
         if not found.is_same:
             return self._evolve(stored, wanted)
+        if stored.sinks and stored.whole and stored.sinks != wanted.sinks:
+            return self._evolve(stored, replace(stored, sinks=wanted.sinks))
         return stored if stored == self._identities()[-1] else self._evolve(stored, stored)
 
     def _half_filled(self) -> StateError:

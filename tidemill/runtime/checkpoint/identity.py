@@ -24,7 +24,8 @@ class JobIdentity:
     ``former`` the ids of the jobs whose state it has taken up, one after the other, ``schema`` what the
     state of each operator is made of, ``direct`` sinks that get rows without an operator between, and which
     rows, ``since`` the first epoch after it took the state over from another query, ``whole`` whether its
-    sinks have what the query gives from the beginning on, and nothing of another one."""
+    sinks have what the query gives from the beginning on, and nothing of another one, ``sinks`` digests of
+    their tables; records of earlier versions have none."""
 
     job_id: str
     fingerprint: str
@@ -39,6 +40,7 @@ class JobIdentity:
     direct: list[list[str]] = field(default_factory=list)
     since: int = 0
     whole: bool = True
+    sinks: list[str] = field(default_factory=list)
 
     @classmethod
     def from_json(cls, data: dict[str, Any]) -> Self:

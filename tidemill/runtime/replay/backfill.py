@@ -13,6 +13,7 @@ anything is staged if the difference has anything else.
 
 from __future__ import annotations
 
+from contextlib import suppress
 from dataclasses import replace
 
 from pyspark.sql import DataFrame, SparkSession
@@ -21,7 +22,7 @@ from pyspark.sql import functions as F
 from tidemill.changelog.rowkind import INSERT_ONLY, KIND_COLUMN, RowKind
 from tidemill.connectors.api import Sink
 from tidemill.connectors.registry import connector
-from tidemill.errors import NotSupportedError, StateError
+from tidemill.errors import NotSupportedError, StateError, TidemillError
 from tidemill.files.storage import Storage
 from tidemill.physical import nodes as p
 from tidemill.runtime.checkpoint.directory import REPLAYS, CheckpointDirectory, EpochCommit
@@ -31,6 +32,7 @@ from tidemill.runtime.job_start import InsertsStart, JobRequest, epoch_session, 
 from tidemill.runtime.replay.clock import refuse_moving
 from tidemill.runtime.replay.replaying import History, Replayed, ReplayedOutput, replay
 from tidemill.runtime.spark.contents import content, difference, nothing
+from tidemill.runtime.spark.failures import translated
 from tidemill.runtime.tables import make_sink
 from tidemill.types.physical import quote
 
@@ -46,6 +48,11 @@ def check_backfill(former: InsertsStart, wanted: InsertsStart) -> None:
         twice = next((path for path in paths if paths.count(path) > 1), "")
         if twice:
             raise NotSupportedError(f"{_WHAT} of two INSERTs into one table ({twice}) is not supported")
+
+
+def has_same_sinks(former: InsertsStart, wanted: InsertsStart) -> bool:
+    places = [{(s.table.path, s.options) for s in start.sinks} for start in (former, wanted)]
+    return places[0] == places[1]
 
 
 def backfill(former: InsertsStart, wanted: InsertsStart) -> None:
@@ -113,30 +120,32 @@ def _staged(
     request: JobRequest, then: Replayed, now: Replayed, identity: JobIdentity, epoch: int
 ) -> dict[str, list[str]]:
     """The tokens of what each sink of the new query gets, all of them staged or none."""
-    known = {_place(output.sink): output for output in then.outputs}
+    known = {output.sink.table.path: output for output in then.outputs}
     ordered = sorted(now.outputs, key=lambda output: output.key)
-    pairs = [(known.get(_place(output.sink)), output) for output in ordered]
+    pairs = [(known.get(output.sink.table.path), output) for output in ordered]
     spark = epoch_session(request, parallelism(request))
     changes = [_difference(spark, *pair) for pair in pairs]
+    sinks = [_sink(request, output.sink, identity, number) for number, output in enumerate(ordered)]
     tokens: dict[str, list[str]] = {}
-    for number, (output, frame) in enumerate(zip(ordered, changes, strict=True)):
-        sink = _sink(request, output.sink, identity, number)
-        sink.discard(epoch)
-        tokens[output.key] = [row[0] for row in sink.stage(frame, epoch).collect()]
+    try:
+        for output, sink, frame in zip(ordered, sinks, changes, strict=True):
+            sink.discard(epoch)
+            tokens[output.key] = [row[0] for row in sink.stage(frame, epoch).collect()]
+    except Exception as e:
+        for sink in sinks:
+            with suppress(TidemillError, OSError):
+                sink.discard(epoch)
+        raise translated(e) from e
     return tokens
-
-
-def _place(sink: p.Sink) -> tuple[object, ...]:
-    """Sinks of one place hold one table."""
-    return sink.table.path, sink.options, sink.static_partition
 
 
 def _difference(spark: SparkSession, then: ReplayedOutput | None, now: ReplayedOutput) -> DataFrame:
     """What is staged. NotSupportedError where the sink cannot take it."""
     sink = now.sink
-    if then is not None and then.sink.fields != sink.fields:
+    if then is not None and _written(then.sink) != _written(sink):
         raise NotSupportedError(
-            f"{_WHAT} of INSERTs that write other columns of table {sink.table.path} is not supported"
+            f"{_WHAT} of INSERTs that write other columns of table {sink.table.path}, or with other options, "
+            "is not supported"
         )
     after = content(spark, now.rows)
     before = nothing(after) if then is None else content(spark, then.rows)
@@ -153,6 +162,10 @@ def _difference(spark: SparkSession, then: ReplayedOutput | None, now: ReplayedO
             hint="Write the new query's result into a table of its own.",
         )
     return made.drop(KIND_COLUMN)
+
+
+def _written(sink: p.Sink) -> tuple[object, ...]:
+    return sink.fields, sorted(sink.options), sink.static_partition
 
 
 def _kinds(sink: p.Sink) -> frozenset[RowKind]:

@@ -7,6 +7,7 @@ import json
 import uuid
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, field
+from itertools import chain
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -90,13 +91,15 @@ class Capturing:
         """One row with the column ``token``: a list of the file, or of none."""
         context = TaskContext.get()
         task = context.partitionId() if context else 0
-        tables = [pa.Table.from_batches([b]) for b in batches if len(b)]
-        names: list[str] = []
-        if tables:
-            names = [f"{self.epoch}-{task}-{uuid.uuid4().hex[:12]}.arrow"]
+        tables = (pa.Table.from_batches([batch]) for batch in batches if len(batch))
+        first = next(tables, None)
+        names = [] if first is None else [f"{self.epoch}-{task}-{uuid.uuid4().hex[:12]}.arrow"]
+        if first is not None:
+            rest = chain((first,), tables)
+            whole = (pa.concat_tables(rest),) if self.keys else rest
+            parts = (self._rows(part, task) for part in whole)
             try:
-                rows = self._rows(pa.concat_tables(tables), task)
-                self.storage.publish(names[0], lambda stream: _write(stream, rows))
+                self.storage.publish(names[0], lambda stream: _write(stream, parts))
             except OSError as e:
                 raise WorkerError(StateError(f"Cannot keep the rows of a replay: {e}")) from None
         yield pa.record_batch([pa.array([json.dumps(names)])], names=["token"])
@@ -121,6 +124,8 @@ class Capturing:
         return rows
 
 
-def _write(stream: pa.NativeFile, rows: pa.Table) -> None:
-    with pa.ipc.new_stream(stream, rows.schema) as writer:
-        writer.write_table(rows)
+def _write(stream: pa.NativeFile, parts: Iterator[pa.Table]) -> None:
+    first = next(parts)
+    with pa.ipc.new_stream(stream, first.schema) as writer:
+        for part in chain((first,), parts):
+            writer.write_table(part)

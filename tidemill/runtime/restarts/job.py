@@ -181,36 +181,41 @@ class RestartingJob:
         return wait is not None and not self._stopping.wait(wait)
 
     def _altered(self, alteration: _Alteration, failure: BaseException | None) -> BaseException | None:
-        """Runs it as it is from now on; ``failure``: of its last epoch, after which nothing is altered."""
+        """Runs it as it is from now on; ``failure``: of its last epoch, after which nothing is altered.
+        Whoever asked hears of it when the job runs again."""
         error, job = failure, None
         if failure is None:
             try:
                 alteration.before()
-                job = alteration.start()
-                self.restart = alteration.start
-                self._go_on(job)
+                job = self._begun(alteration.start)
             except Exception as e:
                 error = e
+            else:
+                self.restart = alteration.start
+        if job is None and failure is None:
+            try:
+                job = self._begun(self.restart)
+            except Exception as e:
+                failure = e
         alteration.error, self._next = error, None
         alteration.done.set()
-        if job is not None:
-            return _outcome(job.wait)
-        return failure if failure is not None else self._started_again()
+        return failure if job is None else _outcome(job.wait)
 
     def _started_again(self) -> BaseException | None:
         """Runs it until it ends or fails."""
         try:
-            job = self.restart()
+            job = self._begun(self.restart)
         except Exception as e:
             return e
-        self._go_on(job)
         return _outcome(job.wait)
 
-    def _go_on(self, job: RunningJob) -> None:
+    def _begun(self, start: Callable[[], RunningJob]) -> RunningJob:
+        job = start()
         with self._lock:
             self._now, self._waiting = job, False
             if self._stopping.is_set():
                 job.stop()
+        return job
 
 
 def _outcome(wait: Callable[[], None]) -> BaseException | None:
