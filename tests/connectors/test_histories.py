@@ -28,12 +28,12 @@ from tidemill.files.storage import Storage
 from tidemill.types import logical as t
 
 
-def steps(read: Any, limit: ReadLimit) -> list[Offset]:
+def steps(read: Any, limit: ReadLimit, start: Offset | None = None) -> list[Offset]:
     """The ends of all ranges."""
     found: list[Offset] = []
     while True:
-        end = read.next_offset(found[-1] if found else None, limit)
-        if read.is_empty(found[-1] if found else None, end):
+        end = read.next_offset(found[-1] if found else start, limit)
+        if read.is_empty(found[-1] if found else start, end):
             return found
         found.append(end)
 
@@ -63,7 +63,9 @@ def test_files_come_in_the_order_in_which_they_were_taken(tmp_path: Path, seed: 
     again.record_in(Storage(str(tmp_path / "log")))
     for limit in (ReadLimit(), ReadLimit(bytes=5), ReadLimit(rows=3)):
         history = again.remembered(ends[-1], ended=False)
-        found = file_rows(again, steps(history, limit))
+        middle = again.remembered(ends[len(ends) // 2], ended=False)
+        first = steps(middle, limit)
+        found = file_rows(again, [*first, *steps(history, limit, first[-1])])
         assert [row[:2] for row in found] == [row[:2] for row in expected]
         assert sorted(row[2] for row in found) == [row[2] for row in found]
         assert not history.is_bounded
@@ -118,6 +120,19 @@ def test_messages_are_read_from_where_the_job_began() -> None:
     topics.firsts[0], topics.id = 5, "two"
     with pytest.raises(StateError, match="'t' was deleted and created again"):
         read.remembered(end, ended=False)
+
+
+def test_messages_of_new_partitions_follow() -> None:
+    topics = Topics({0: 4})
+    read = kafka(topics)
+    first = read.next_offset(None, ReadLimit())
+    topics.ends |= {0: 6, 1: 3}
+    read.clock = lambda: 1e9
+    last = read.next_offset(first, ReadLimit())
+    (reached,) = steps(read.remembered(first, ended=False), ReadLimit())
+    assert reached == first
+    assert steps(read.remembered(last, ended=False), ReadLimit(), reached) == [last]
+    assert [(r.partition, r.start, r.end) for r in ranges(reached, last)] == [(0, 4, 6), (1, 0, 3)]
 
 
 def test_messages_that_were_skipped_are_no_history() -> None:

@@ -15,7 +15,7 @@ from pyspark.sql import SparkSession
 
 from tests.session.environments import ask
 from tests.session.test_backfill import start_of
-from tidemill.runtime.replay.backfill import backfill
+from tidemill.runtime.replay.backfill import Backfill
 from tidemill.session.environment import TableEnvironment
 
 SECONDS = 120.0
@@ -104,7 +104,7 @@ def test_a_query_that_becomes_another(spark: SparkSession, tmp_path: Path, seed:
         made, sql = session(tmp_path, chance), query(chance)
         start = start_of(made, tmp_path, f"INSERT INTO s {sql}", [])
         if former is not None:
-            backfill(former, start)
+            Backfill.of(former, start).switch()
         job = start()
         agree(made, tmp_path, sql)
         put(tmp_path, name, chance)

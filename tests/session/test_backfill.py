@@ -18,7 +18,7 @@ from tidemill.errors import NotSupportedError, StateError
 from tidemill.files.storage import Storage
 from tidemill.runtime.checkpoint.directory import CheckpointDirectory
 from tidemill.runtime.job_start import InsertsStart
-from tidemill.runtime.replay.backfill import backfill
+from tidemill.runtime.replay.backfill import Backfill
 from tidemill.session import execution, planning
 from tidemill.session.environment import TableEnvironment
 from tidemill.sql.parser import parse_statement
@@ -76,6 +76,7 @@ def start_of(made: TableEnvironment, folder: Path, sql: str, steps: list[str]) -
     return execution.inserts_start(made.context, sinks, "job", str(folder / "state"))
 
 
+@pytest.mark.thorough
 def test_a_crash_leaves_the_old_query_or_the_new_one(spark: SparkSession, folder: Path) -> None:
     made = session(folder)
     old = start_of(made, folder, SUMS, [])
@@ -89,7 +90,7 @@ def test_a_crash_leaves_the_old_query_or_the_new_one(spark: SparkSession, folder
     before = directory.stored_identity(), directory.last_commit()
     while len(steps) > 1:
         with pytest.raises(Crash):
-            backfill(old, new)
+            Backfill.of(old, new).switch()
         assert (directory.stored_identity(), directory.last_commit()) == before
     shows(folder, (1, 10, None), (2, 20, None))
     # The old query goes on: nothing of the other one is left.
@@ -102,7 +103,7 @@ def test_a_crash_leaves_the_old_query_or_the_new_one(spark: SparkSession, folder
     assert found.whole
     assert not (folder / "state" / "replays").exists()
     with pytest.raises(Crash):
-        backfill(old, new)
+        Backfill.of(old, new).switch()
     with pytest.raises(StateError, match="belongs to another query"):
         old()
     shows(folder, (1, 10, None), (2, 21, None), (3, 30, None))

@@ -32,7 +32,7 @@ from tidemill.runtime.checkpoint.savepoint import Savepoint
 from tidemill.runtime.job_identity import job_identity
 from tidemill.runtime.job_start import JobRequest
 from tidemill.runtime.progress import ExchangesBlocked, FunctionsChanged, JobEvent, StateTakenOver, unheard
-from tidemill.runtime.replay.backfill import backfill, check_backfill, has_same_sinks
+from tidemill.runtime.replay.backfill import Backfill, has_same_sinks
 from tidemill.runtime.restarts.job import RestartingJob
 from tidemill.runtime.restarts.strategy import NoRestart, strategy_of
 from tidemill.runtime.running_job import RunningJob
@@ -50,6 +50,8 @@ from tidemill.types.physical import arrow_type
 
 QUEUED_EPOCHS = 4
 _POLL_SECONDS = 0.05
+READS_AHEAD = 2
+"""How often a backfill reads what there is while the job goes on; the second time that is little."""
 
 
 def is_batch(context: SessionContext) -> bool:
@@ -148,8 +150,7 @@ def alter_job(context: SessionContext, job: RestartingJob, sinks: Sequence[n.Sin
     former = job.restart
     assert isinstance(former, job_start.InsertsStart)
     if is_backfilled(context) and not (found.is_same and has_same_sinks(former, start)):
-        check_backfill(former, start)
-        job.alter(start, partial(backfill, former, start))
+        _backfill(job, Backfill.of(former, start))
         changes = tuple(map(str, backfilled(found).changes))
         start.request.on_event(StateTakenOver(job_id=job.job_id, changes=changes))
     else:
@@ -157,6 +158,20 @@ def alter_job(context: SessionContext, job: RestartingJob, sinks: Sequence[n.Sin
         found.check(f"the state of job {job.job_id}", drops=drops)
         job.alter(start)
     context.on_altered(job)
+
+
+def _backfill(job: RestartingJob, made: Backfill) -> None:
+    """The job goes on while most of its history is read."""
+    try:
+        for _ in range(READS_AHEAD):
+            held = job.rest()
+            held.rested.set()
+            held.release()
+            made.ahead(held.commit)
+        job.alter(made.wanted, made.switch)
+    except BaseException:
+        made.drop()
+        raise
 
 
 def is_backfilled(context: SessionContext) -> bool:

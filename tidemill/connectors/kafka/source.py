@@ -253,7 +253,9 @@ class KafkaHistory:
     is_bounded: bool
 
     def next_offset(self, start: Offset | None, limit: ReadLimit) -> Offset:
-        at = replace(self.last, count=0, nexts=self.last.begins) if start is None else from_json(start)
+        before = KafkaPosition() if start is None else from_json(start)
+        # A history that goes on further may have more partitions.
+        at = replace(self.last, count=before.count, nexts={**self.last.begins, **before.nexts})
         left = {p: n - at.nexts[p] for p, n in self.last.nexts.items() if n > at.nexts[p]}
         shares = shared_out(left, self.source.most_rows(limit, left, at))
         nexts = {p: n + shares.get(p, 0) for p, n in at.nexts.items()}

@@ -211,7 +211,6 @@ class CheckpointDirectory:
             stored = self.stored_identity()
             if stored is None:
                 raise StateError(f"There is no job in '{self.root.shown('')}'")
-            self.root.remove_directory(REPLAYS)
             return stored
         except BaseException:
             self.close()

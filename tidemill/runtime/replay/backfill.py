@@ -1,6 +1,7 @@
-"""Gives a stopped job another query, as if that had run from the beginning.
+"""Gives a job another query, as if that had run from the beginning.
 
-1. Both queries run over all that the job has read, into ``replays`` in the job's directory (``replaying``).
+1. Both queries run over all that the job has read, into ``replays`` in the job's directory (``replaying``):
+   most of it while the job still runs, and the rest when it has stopped.
 2. The sinks of the new query stage the difference between the two results, as the job's next epoch.
 3. The new query's state is linked into the job's.
 4. A job record says what the job is from that epoch on.
@@ -13,8 +14,9 @@ anything is staged if the difference has anything else.
 
 from __future__ import annotations
 
+import uuid
 from contextlib import suppress
-from dataclasses import replace
+from dataclasses import dataclass, replace
 
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as F
@@ -30,18 +32,18 @@ from tidemill.runtime.checkpoint.identity import JobIdentity
 from tidemill.runtime.checkpoint.savepoint import SOURCES, Savepoint
 from tidemill.runtime.job_start import InsertsStart, JobRequest, epoch_session, parallelism
 from tidemill.runtime.replay.clock import refuse_moving
-from tidemill.runtime.replay.replaying import History, Replayed, ReplayedOutput, replay
+from tidemill.runtime.replay.replaying import History, Replay, Replayed, ReplayedOutput
 from tidemill.runtime.spark.contents import content, difference, nothing
 from tidemill.runtime.spark.failures import translated
 from tidemill.runtime.tables import make_sink
 from tidemill.types.physical import quote
 
 _WHAT = "A backfill"
+_NOTHING = EpochCommit(epoch=0, time=0, offsets={}, manifests={}, tokens={})
 _REMOVED = [int(RowKind.UPDATE_BEFORE), int(RowKind.DELETE)]
 
 
-def check_backfill(former: InsertsStart, wanted: InsertsStart) -> None:
-    """NotSupportedError where the queries say that a backfill cannot be."""
+def _check(former: InsertsStart, wanted: InsertsStart) -> None:
     for start in (former, wanted):
         refuse_moving(start.sinks, start.request.config, _WHAT)
         paths = [str(sink.table.path) for sink in start.sinks]
@@ -55,20 +57,78 @@ def has_same_sinks(former: InsertsStart, wanted: InsertsStart) -> bool:
     return places[0] == places[1]
 
 
-def backfill(former: InsertsStart, wanted: InsertsStart) -> None:
-    """The job in the directory of ``wanted``, which is that of ``former``, is ``wanted`` from now on. Raises
-    TidemillError, and nothing has changed then: StateError where the history is gone."""
-    check_backfill(former, wanted)
-    place = Storage.configured(wanted.request.checkpoint_directory, wanted.request.config)
-    with CheckpointDirectory(place, wanted.request.fault) as directory:
-        stored = directory.take()
-        last = directory.closed(directory.last_commit())
-        directory.check_published(last)
-        _check_whole(stored)
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Backfill:
+    """Of the job of ``former``, which becomes that of ``wanted`` in the same directory ``place``. ``work``:
+    where both queries run, below ``place``."""
+
+    former: InsertsStart
+    wanted: InsertsStart
+    place: Storage
+    work: Storage
+    then: Replay
+    now: Replay
+
+    @classmethod
+    def of(cls, former: InsertsStart, wanted: InsertsStart) -> Backfill:
+        """NotSupportedError where the queries say that it cannot be."""
+        _check(former, wanted)
+        run = uuid.uuid4().hex[:12]
+        place = Storage.configured(wanted.request.checkpoint_directory, wanted.request.config)
+        work = place.below(f"{REPLAYS}/{run}")
+        then, now = (
+            Replay.of(start.request, start.sinks, work.below(name), f"{run}{name}")
+            for start, name in ((former, "then"), (wanted, "now"))
+        )
+        return cls(former=former, wanted=wanted, place=place, work=work, then=then, now=now)
+
+    def ahead(self, commit: EpochCommit | None) -> None:
+        """Step 1 up to an epoch of the job, which may go on: ``switch`` has less to do."""
+        stored = CheckpointDirectory(self.place).stored_identity()
+        if stored is not None:
+            _check_whole(stored)
+        self._over(commit)
+
+    def drop(self) -> None:
+        """Removes what was read ahead."""
+        self.work.remove_directory("")
+
+    def switch(self) -> None:
+        """The job, which has stopped, is ``wanted`` from now on. Raises TidemillError, and nothing has
+        changed then: StateError if the history is gone."""
         try:
-            _switch(directory, stored, last, former, wanted)
+            with CheckpointDirectory(self.place, self.wanted.request.fault) as directory:
+                stored = directory.take()
+                last = directory.closed(directory.last_commit())
+                directory.check_published(last)
+                _check_whole(stored)
+                self._switch(directory, stored, last)
         finally:
-            place.remove_directory(REPLAYS)
+            self.place.remove_directory(REPLAYS)
+
+    def _over(self, last: EpochCommit | None) -> tuple[Replayed, Replayed]:
+        history = History(commit=last or _NOTHING, sources=self.place.below(SOURCES))
+        return self.then.over(history), self.now.over(history)
+
+    def _switch(self, directory: CheckpointDirectory, stored: JobIdentity, last: EpochCommit | None) -> None:
+        before = last or _NOTHING
+        epoch = before.epoch + 1
+        then, now = self._over(last)  # 1
+        directory.fault("replayed")
+        identity = replace(now.identity, job_id=stored.job_id, former=stored.former)
+        tokens = _staged(self.wanted.request, then, now, identity, epoch)  # 2
+        directory.fault("staged")
+        _take_state(self.place, self.now.into, now)  # 3
+        directory.fault("linked")
+        made = now.commit or _NOTHING
+        commit = replace(
+            made,
+            epoch=epoch,
+            time=max(before.time, made.time),
+            offsets={key: before.offsets[key] for key in now.sources if key in before.offsets},
+            tokens=tokens,
+        )
+        directory.switch(identity, commit)  # 4, 5
 
 
 def _check_whole(stored: JobIdentity) -> None:
@@ -78,33 +138,6 @@ def _check_whole(stored: JobIdentity) -> None:
             "query or of a savepoint, so its sinks may have rows that no query tells",
             hint="Start the new query as a job of its own, into a table of its own.",
         )
-
-
-def _switch(
-    directory: CheckpointDirectory,
-    stored: JobIdentity,
-    last: EpochCommit | None,
-    former: InsertsStart,
-    wanted: InsertsStart,
-) -> None:
-    before = last or EpochCommit(epoch=0, time=0, offsets={}, manifests={}, tokens={})
-    replays, epoch = directory.root.below(REPLAYS), before.epoch + 1
-    history = History(commit=before, sources=directory.root.below(SOURCES))
-    results = []
-    for start, name in ((former, "then"), (wanted, "now")):  # 1
-        run = f"{directory.run_id}{name}"
-        results.append(replay(start.request, start.sinks, history, replays.below(name), run))
-    then, now = results
-    directory.fault("replayed")
-    identity = replace(now.identity, job_id=stored.job_id, former=stored.former)
-    tokens = _staged(wanted.request, then, now, identity, epoch)  # 2
-    directory.fault("staged")
-    _take_state(directory.root, replays.below("now"), now)  # 3
-    directory.fault("linked")
-    made = now.commit or EpochCommit(epoch=0, time=0, offsets={}, manifests={}, tokens={})
-    offsets = {key: before.offsets[key] for key in now.sources if key in before.offsets}
-    time = max(before.time, made.time)
-    directory.switch(identity, replace(made, epoch=epoch, time=time, offsets=offsets, tokens=tokens))  # 4, 5
 
 
 def _take_state(root: Storage, replays: Storage, now: Replayed) -> None:

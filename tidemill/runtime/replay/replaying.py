@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import time
 import uuid
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
 from tidemill.changelog.rowkind import INSERT_ONLY, RowKind
@@ -34,7 +34,7 @@ from tidemill.runtime.job_start import (
     job_context,
     read_limit,
 )
-from tidemill.runtime.outputs import Output, SinkOutput
+from tidemill.runtime.outputs import SinkOutput
 from tidemill.runtime.replay.captured import CapturingSink, KeptRows
 from tidemill.runtime.spark.job_groups import grouped
 from tidemill.runtime.values_source import ValuesSource
@@ -86,28 +86,75 @@ NOTHING = ValuesSource(columns=(), rows=(), schema="", sequence=False, bounded=F
 """The history of a source that was not read."""
 
 
-def replay(
-    request: JobRequest, sinks: Sequence[p.Sink], history: History, into: Storage, run: str
-) -> Replayed:
-    """Runs ``sinks`` into the new directory ``into``. Names of its state files have ``run``, which no other
-    run of the job has. StateError if the history is gone."""
-    context = job_context(request, sinks, StateNames())
-    nodes = compiled(context, lambda: compiled_outputs(sinks, context, request.config))
-    sources = {key: history.of(key, s, _name(context, key)) for key, s in context.sources.items()}
-    identity = job_identity(sinks, context, request.name)
-    outputs = [
-        _output(key, sink, node, into.below(f"rows/{number}"))
-        for number, (sink, (key, node)) in enumerate(zip(sinks, nodes.items(), strict=True))
-    ]
-    with CheckpointDirectory(into, run=run) as checkpoint:
-        checkpoint.open(identity)
-        job = _job(request, context, sources, {key: out for key, _, out in outputs}, checkpoint)
-        with grouped(job.spark.sparkContext, uuid.uuid4().hex, f"{request.name} again", in_parts=True):
-            job.run()
-    offsets = {} if job.last_commit is None else job.last_commit.offsets
-    _check_end(sources, offsets, context)
-    made = [ReplayedOutput(key=key, sink=sink, node=out.node, rows=_kept(out)) for key, sink, out in outputs]
-    return Replayed(identity=identity, commit=job.last_commit, sources=tuple(sources), outputs=tuple(made))
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Replay:
+    """INSERTs that run into the directory ``into``. Names of its state files have ``run``, which no other run
+    of the job has."""
+
+    request: JobRequest
+    sinks: Sequence[p.Sink]
+    into: Storage
+    run: str
+    context: CompileContext
+    identity: JobIdentity
+    outputs: Mapping[str, SinkOutput]
+
+    @classmethod
+    def of(cls, request: JobRequest, sinks: Sequence[p.Sink], into: Storage, run: str) -> Replay:
+        context = job_context(request, sinks, StateNames())
+        nodes = compiled(context, lambda: compiled_outputs(sinks, context, request.config))
+        outputs = {
+            key: _output(sink, node, into.below(f"rows/{number}"))
+            for number, (sink, (key, node)) in enumerate(zip(sinks, nodes.items(), strict=True))
+        }
+        identity = job_identity(sinks, context, request.name)
+        return cls(
+            request=request,
+            sinks=sinks,
+            into=into,
+            run=run,
+            context=context,
+            identity=identity,
+            outputs=outputs,
+        )
+
+    def over(self, history: History) -> Replayed:
+        """Goes on to the end of ``history``, which continues that of the call before. StateError if it is
+        gone."""
+        found = self.context.sources.items()
+        sources = {key: history.of(key, source, _name(self.context, key)) for key, source in found}
+        with CheckpointDirectory(self.into, run=self.run) as checkpoint:
+            checkpoint.open(self.identity)
+            job = self._job(sources, checkpoint)
+            name = f"{self.request.name} again"
+            with grouped(job.spark.sparkContext, uuid.uuid4().hex, name, in_parts=True):
+                job.run()
+        _check_end(sources, {} if job.last_commit is None else job.last_commit.offsets, self.context)
+        pairs = zip(self.sinks, self.outputs.items(), strict=True)
+        return Replayed(
+            identity=self.identity,
+            commit=job.last_commit,
+            sources=tuple(sources),
+            outputs=tuple(ReplayedOutput(key=k, sink=s, node=o.node, rows=_kept(o)) for s, (k, o) in pairs),
+        )
+
+    def _job(self, sources: dict[str, Source], checkpoint: CheckpointDirectory) -> StreamingJob:
+        return StreamingJob(
+            spark=epoch_session(self.request, self.context.parallelism),
+            sources=sources,
+            outputs=dict(self.outputs),
+            checkpoint=checkpoint,
+            settings=JobSettings(
+                job_id=self.identity.job_id,
+                name=self.request.name,
+                parallelism=self.context.parallelism,
+                limit=read_limit(self.request.config, [output.node for output in self.outputs.values()]),
+                latency=0.0,
+            ),
+            on_progress=lambda _: None,
+            clock=time.time,
+            replays=True,
+        )
 
 
 def keys_of(sink: p.Sink) -> tuple[str, ...]:
@@ -117,7 +164,7 @@ def keys_of(sink: p.Sink) -> tuple[str, ...]:
     return () if takes == INSERT_ONLY else sink.table.primary_key
 
 
-def _output(key: str, sink: p.Sink, node: g.ExecNode, storage: Storage) -> tuple[str, p.Sink, SinkOutput]:
+def _output(sink: p.Sink, node: g.ExecNode, storage: Storage) -> SinkOutput:
     keys = keys_of(sink)
     if not keys and RowKind.UPDATE_AFTER in node.kinds and RowKind.UPDATE_BEFORE not in node.kinds:
         raise NotSupportedError(
@@ -125,39 +172,13 @@ def _output(key: str, sink: p.Sink, node: g.ExecNode, storage: Storage) -> tuple
         )
     ordered = not any(isinstance(n, g.Keyed) for n in node.walk())
     made = CapturingSink(storage=storage, fields=sink.fields, keys=keys, ordered=ordered)
-    return key, sink, SinkOutput(node=node, sink=made)
+    return SinkOutput(node=node, sink=made)
 
 
 def _kept(output: SinkOutput) -> KeptRows:
     sink: object = output.sink
     assert isinstance(sink, CapturingSink)
     return sink.kept
-
-
-def _job(
-    request: JobRequest,
-    context: CompileContext,
-    sources: dict[str, Source],
-    outputs: dict[str, Output],
-    checkpoint: CheckpointDirectory,
-) -> StreamingJob:
-    limit = read_limit(request.config, [output.node for output in outputs.values()])
-    return StreamingJob(
-        spark=epoch_session(request, context.parallelism),
-        sources=sources,
-        outputs=outputs,
-        checkpoint=checkpoint,
-        settings=JobSettings(
-            job_id=uuid.uuid4().hex,
-            name=request.name,
-            parallelism=context.parallelism,
-            limit=limit,
-            latency=0.0,
-        ),
-        on_progress=lambda _: None,
-        clock=time.time,
-        replays=True,
-    )
 
 
 def _check_end(sources: dict[str, Source], reached: dict[str, Offset], context: CompileContext) -> None:

@@ -25,7 +25,7 @@ from tidemill.runtime.checkpoint.savepoint import SOURCES, Savepoint
 from tidemill.runtime.job_start import InsertsStart, epoch_session, parallelism
 from tidemill.runtime.replay.captured import CapturingSink, KeptRows
 from tidemill.runtime.replay.clock import refuse_moving
-from tidemill.runtime.replay.replaying import History, keys_of, replay
+from tidemill.runtime.replay.replaying import History, Replay, keys_of
 from tidemill.runtime.spark.contents import Content, content, content_of, difference
 from tidemill.runtime.state_tables.naming import (
     OperatorState,
@@ -103,7 +103,7 @@ def compared(
     commit = job.commit or EpochCommit(epoch=0, time=0, offsets={}, manifests={}, tokens={})
     history = History(commit=commit, sources=job.storage.below(SOURCES))
     place = into.below("again")
-    again = replay(start.request, start.sinks, history, place, "again")  # 2
+    again = Replay.of(start.request, start.sinks, place, "again").over(history)  # 2
     spark = epoch_session(start.request, parallelism(start.request))
     for copy, output in zip(copies, again.outputs, strict=True):  # 3
         part, fields = str(output.sink.table.path), output.sink.fields

@@ -74,6 +74,7 @@ from tidemill.sql.statements.session import (
 from tidemill.sql.statements.tables import (
     AddPartitions,
     AddSchema,
+    AlterMaterializedTable,
     AlterTable,
     AlterView,
     ColumnDefinition,
@@ -114,6 +115,7 @@ __all__ = [
     "AlterDatabase",
     "AlterJob",
     "AlterFunction",
+    "AlterMaterializedTable",
     "AlterModel",
     "AlterTable",
     "AlterView",
