@@ -171,9 +171,8 @@ class RememberedSource(Protocol):
     """Optional face of a source whose rows can be read once more from its beginning."""
 
     def remembered(self, end: Offset, *, ended: bool) -> Source:
-        """Exactly the rows up to ``end``; after the last one comes an offset that goes on as ``end`` does.
-        ``ended``: it is a bounded source that has nothing after ``end``. StateError, which says what is gone,
-        where the rows are not there any more as they were read."""
+        """Exactly the rows up to ``end``. ``ended``: it is a bounded source that has nothing after ``end``.
+        StateError, which says what is gone, if the rows are not there any more as they were read."""
         ...
 
 

@@ -36,7 +36,12 @@ class SnapshotRequests:
             if self._closed:
                 raise _ended()
             self._waiting.put((future, rests))
-        return future.result()
+        try:
+            return future.result()
+        except BaseException:
+            # Whoever waits may be interrupted: the answer is for nobody then.
+            future.add_done_callback(_let_go)
+            raise
 
     def answer(self, hold: Callable[[], Held]) -> None:
         """All that wait, each with a ``hold`` of its own."""
@@ -57,6 +62,13 @@ class SnapshotRequests:
             self._closed = True
         while not self._waiting.empty():
             self._waiting.get()[0].set_exception(_ended())
+
+
+def _let_go(future: Future[Held]) -> None:
+    if future.exception() is None:
+        held = future.result()
+        held.rested.set()
+        held.release()
 
 
 def _ended() -> ValidationError:

@@ -34,10 +34,11 @@ _OUTSIDE = (ConnectorError, StateError, CommitUnknownError, LostProcessError)
 
 @dataclass(slots=True)
 class _Alteration:
-    """What a job is to go on as, ``before``: what is to be done first; ``error``: why it could not."""
+    """What a job is to go on as; ``switch``: makes its state that of ``start``, after which there is no way
+    back; ``error``: why it could not."""
 
     start: Callable[[], RunningJob]
-    before: Callable[[], None]
+    switch: Callable[[], None] | None
     error: BaseException | None = None
     done: threading.Event = field(default_factory=threading.Event)
 
@@ -146,10 +147,11 @@ class RestartingJob:
             job = self._now
         return job.rest()
 
-    def alter(self, start: Callable[[], RunningJob], before: Callable[[], None] = lambda: None) -> None:
-        """The job ends its epoch and goes on as ``start`` has it, after ``before``; returns when it does. If
-        that cannot start, the job goes on as it was, and this raises the reason."""
-        alteration = _Alteration(start, before)
+    def alter(self, start: Callable[[], RunningJob], switch: Callable[[], None] | None = None) -> None:
+        """The job ends its epoch and goes on as ``start`` has it; returns when it does. If that cannot start,
+        the job goes on as it was, and this raises the reason. ``switch`` comes first, and decides: once it
+        has succeeded the job is the other one, and is started again if it fails."""
+        alteration = _Alteration(start, switch)
         with self._lock:
             if self._waiting or self._next is not None or self._done.is_set():
                 status = "being altered" if self._next is not None else self.status
@@ -186,18 +188,19 @@ class RestartingJob:
         error, job = failure, None
         if failure is None:
             try:
-                alteration.before()
+                if alteration.switch is not None:
+                    alteration.switch()
+                    self.restart = alteration.start
                 job = self._begun(alteration.start)
+                self.restart = alteration.start
             except Exception as e:
                 error = e
-            else:
-                self.restart = alteration.start
         if job is None and failure is None:
             try:
                 job = self._begun(self.restart)
             except Exception as e:
                 failure = e
-        alteration.error, self._next = error, None
+        alteration.error, self._next = None if self.restart is alteration.start else error, None
         alteration.done.set()
         return failure if job is None else _outcome(job.wait)
 
