@@ -9,7 +9,7 @@ import pytest
 from pyspark.sql import SparkSession
 
 from tests.session.environments import ask
-from tests.session.test_alter_job import COUNTED, folder, put, session, shows
+from tests.session.test_alter_job import COUNTED, SUMS, folder, put, session, shows
 from tidemill.errors import NotSupportedError, StateError, ValidationError
 
 __all__ = ["folder"]
@@ -52,6 +52,11 @@ def test_what_cannot_be_verified(spark: SparkSession, folder: Path) -> None:
         made.execute_sql("VERIFY JOB 'x'")
     job = made.execute_sql(COUNTED.replace("FROM t", "FROM t WHERE RAND() < 2")).job
     assert job is not None
+    twice = made.execute_sql(f"EXECUTE STATEMENT SET BEGIN {SUMS}; {COUNTED}; END").job
+    assert twice is not None
+    with pytest.raises(NotSupportedError, match=r"VERIFY JOB of two INSERTs into one table \(\S+totals\)"):
+        made.execute_sql(f"VERIFY JOB '{twice.job_id}'")
+    twice.cancel()
     with pytest.raises(NotSupportedError, match="RAND gives another answer when the query runs again"):
         made.execute_sql(f"VERIFY JOB '{job.job_id}'")
     job.cancel()

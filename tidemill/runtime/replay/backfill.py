@@ -31,7 +31,7 @@ from tidemill.runtime.checkpoint.directory import REPLAYS, CheckpointDirectory, 
 from tidemill.runtime.checkpoint.identity import JobIdentity
 from tidemill.runtime.checkpoint.savepoint import SOURCES, Savepoint
 from tidemill.runtime.job_start import InsertsStart, JobRequest, epoch_session, parallelism
-from tidemill.runtime.replay.clock import refuse_moving
+from tidemill.runtime.replay.clock import refuse_moving, refuse_twice
 from tidemill.runtime.replay.replaying import History, Replay, Replayed, ReplayedOutput
 from tidemill.runtime.spark.contents import content, difference, nothing
 from tidemill.runtime.spark.failures import translated
@@ -46,10 +46,7 @@ _REMOVED = [int(RowKind.UPDATE_BEFORE), int(RowKind.DELETE)]
 def _check(former: InsertsStart, wanted: InsertsStart) -> None:
     for start in (former, wanted):
         refuse_moving(start.sinks, start.request.config, _WHAT)
-        paths = [str(sink.table.path) for sink in start.sinks]
-        twice = next((path for path in paths if paths.count(path) > 1), "")
-        if twice:
-            raise NotSupportedError(f"{_WHAT} of two INSERTs into one table ({twice}) is not supported")
+        refuse_twice(start.sinks, _WHAT)
 
 
 def has_same_sinks(former: InsertsStart, wanted: InsertsStart) -> bool:

@@ -39,6 +39,14 @@ def refuse_moving(roots: Sequence[p.PhysicalNode], config: Configuration, what: 
                 )
 
 
+def refuse_twice(sinks: Sequence[p.Sink], what: str) -> None:
+    """NotSupportedError where two of the INSERTs write one table: what each has written cannot be told."""
+    paths = [str(sink.table.path) for sink in sinks]
+    twice = next((path for path in paths if paths.count(path) > 1), "")
+    if twice:
+        raise NotSupportedError(f"{what} of two INSERTs into one table ({twice}) is not supported")
+
+
 def _moving(node: p.PhysicalNode) -> Iterator[str]:
     if isinstance(node, p.LookupJoin):
         yield f"{describe(node)}, which asks a table as of now,"

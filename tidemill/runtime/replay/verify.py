@@ -24,11 +24,12 @@ from tidemill.runtime.checkpoint.directory import EpochCommit
 from tidemill.runtime.checkpoint.savepoint import SOURCES, Savepoint
 from tidemill.runtime.job_start import InsertsStart, epoch_session, parallelism
 from tidemill.runtime.replay.captured import CapturingSink, KeptRows
-from tidemill.runtime.replay.clock import refuse_moving
+from tidemill.runtime.replay.clock import refuse_moving, refuse_twice
 from tidemill.runtime.replay.replaying import History, Replay, keys_of
 from tidemill.runtime.spark.contents import Content, content, content_of, difference
 from tidemill.runtime.state_tables.naming import (
     OperatorState,
+    StateColumn,
     StoredTable,
     find_table,
     operators_of,
@@ -39,6 +40,7 @@ from tidemill.types import logical as t
 from tidemill.types.logical import Field
 from tidemill.types.physical import spark_schema
 
+_WHAT = "VERIFY JOB"
 MOST = 1000
 """Rows that are shown of each part."""
 _KIND = "group-aggregate"
@@ -72,7 +74,8 @@ Read = Callable[[p.Sink], DataFrame | str]
 
 def check_verifiable(start: InsertsStart) -> None:
     """NotSupportedError where a second run would say nothing."""
-    refuse_moving(start.sinks, start.request.config, "VERIFY JOB")
+    refuse_moving(start.sinks, start.request.config, _WHAT)
+    refuse_twice(start.sinks, _WHAT)
 
 
 def copied(start: InsertsStart, read: Read, into: Storage) -> list[KeptRows | str]:
@@ -97,7 +100,7 @@ def compared(
     history is gone."""
     if not job.identity.whole:
         raise StateError(
-            "VERIFY JOB needs a job whose query has run from the beginning: this one has state of another "
+            f"{_WHAT} needs a job whose query has run from the beginning: this one has state of another "
             "query or of a savepoint"
         )
     commit = job.commit or EpochCommit(epoch=0, time=0, offsets={}, manifests={}, tokens={})
@@ -138,8 +141,9 @@ def _states(spark: SparkSession, job: Savepoint, second: Savepoint) -> Iterator[
             continue
         for table in operator.tables:
             columns = [c for c in table.columns if c.role not in _BY_CHANCE]
-            if any(isinstance(c.type, _INEXACT) for c in columns):
-                yield Finding(table.name, SKIPPED, value="sums of floating-point numbers depend on the order")
+            why = _why_not(job, operator, columns)
+            if why:
+                yield Finding(table.name, SKIPPED, value=why)
                 continue
             fields = [Field(c.name, c.type) for c in columns]
             keys = [c.name for c in columns if c.role in _IDENTITY]
@@ -147,6 +151,14 @@ def _states(spark: SparkSession, job: Savepoint, second: Savepoint) -> Iterator[
             has = content_of(_state(spark, job, operator, table), fields, keys)
             gives = content_of(_state(spark, second, own, other[1] if other else table), fields, keys)
             yield from _differences(table.name, has, gives, fields)
+
+
+def _why_not(job: Savepoint, operator: OperatorState, columns: Sequence[StateColumn]) -> str:
+    """Why another run may have other state of the same meaning; '' if it has not."""
+    if any(isinstance(c.type, _INEXACT) for c in columns):
+        return "sums of floating-point numbers depend on the order"
+    is_hot = job.commit is not None and operator.id in job.commit.hot
+    return "keys with many rows are kept in parts" if is_hot else ""
 
 
 def _state(spark: SparkSession, of: Savepoint, operator: OperatorState, table: StoredTable) -> DataFrame:
