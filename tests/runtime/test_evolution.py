@@ -498,4 +498,4 @@ def test_an_epoch_that_is_closed_is_none_of_the_new_query(tmp_path: Path) -> Non
         assert closed.epoch == 2
         assert directory.stored_identity() == first
         directory.write_commit(replace(closed, epoch=3))
-        assert directory.stored_identity() == replace(second, job_id=first.job_id, since=3)
+        assert directory.stored_identity() == replace(second, job_id=first.job_id, since=3, whole=False)

@@ -19,7 +19,7 @@ from tidemill.catalog.table import CatalogTable
 from tidemill.config import execution_options, pipeline_options, table_options
 from tidemill.config.emit_options import LATE_ROWS_TABLE
 from tidemill.config.option import Configuration
-from tidemill.errors import NotSupportedError, ValidationError
+from tidemill.errors import NotSupportedError, StateError, ValidationError
 from tidemill.files.file_snapshot import file_snapshot
 from tidemill.files.storage import Storage
 from tidemill.physical import nodes as p
@@ -154,10 +154,19 @@ def alter_job(context: SessionContext, job: RestartingJob, sinks: Sequence[n.Sin
         changes = tuple(map(str, backfilled(found).changes))
         start.request.on_event(StateTakenOver(job_id=job.job_id, changes=changes))
     else:
-        drops = context.configuration.read(execution_options.IGNORE_UNCLAIMED)
-        found.check(f"the state of job {job.job_id}", drops=drops)
+        _check_kept(context, found, job)
         job.alter(start)
     context.on_altered(job)
+
+
+def _check_kept(context: SessionContext, found: Evolution, job: RestartingJob) -> None:
+    drops = context.configuration.read(execution_options.IGNORE_UNCLAIMED)
+    try:
+        found.check(f"the state of job {job.job_id}", drops=drops)
+    except StateError as e:
+        option = execution_options.EVOLUTION.key
+        e.hint += f" With '{option}' = 'backfill' the query is computed from the beginning of its sources."
+        raise
 
 
 def _backfill(job: RestartingJob, made: Backfill) -> None:
