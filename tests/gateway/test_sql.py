@@ -79,7 +79,8 @@ ASKING = {
     s.DescribeCatalog, s.DescribeFunction,
     s.DescribeModel, s.DescribeJob, s.AlterJob, s.StopJob, s.VerifyJob, s.Unsupported,
     s.Delete, s.Update, s.TruncateTable,
-    s.CreateSavepoint, s.ShowSavepoints, s.DescribeSavepoint, s.DropSavepoint,
+    s.CreateSavepoint, s.BuildSavepoint, s.ShowSavepoints, s.DescribeSavepoint, s.DiffSavepoint,
+    s.DropSavepoint,
 }  # fmt: skip
 
 

@@ -30,7 +30,6 @@ STRAIGHT = (
     "functions",
     "group_agg",
     "errors",
-    "explain",
     "cdc",
     "joins",
     "topn_dedup",

@@ -6,7 +6,9 @@ from tidemill.catalog.table import CatalogTable, Column, ObjectPath
 from tidemill.changelog.rowkind import ALL_KINDS, INSERT_ONLY, UPSERT, RowKind
 from tidemill.config.option import Configuration
 from tidemill.physical import nodes as p
-from tidemill.physical.plan import PhysicalPlan
+from tidemill.physical.context import PlannerContext
+from tidemill.physical.explain.text import explain_text
+from tidemill.physical.explain.view.flink_view import flink_view
 from tidemill.physical.planner import plan_job
 from tidemill.physical.traits.mini_batch import MiniBatchConfig
 from tidemill.physical.tree import walk
@@ -91,21 +93,18 @@ def plan(
     executed: bool = False,
     mini_batch: MiniBatchConfig | None = None,
 ) -> p.PhysicalNode:
-    """The plan as it is shown, or (``executed``) as it runs."""
-    made = whole_plan(root, options, mini_batch=mini_batch)
-    return made.runs if executed else made.shown
-
-
-def whole_plan(
-    root: n.LogicalNode, options: dict[str, str] | None = None, *, mini_batch: MiniBatchConfig | None = None
-) -> PhysicalPlan:
-    return plan_job(
-        [root],
-        Configuration(options),
+    """The plan as Flink shows it, or (``executed``) as it runs."""
+    context = PlannerContext(
+        config=Configuration(options),
         source_kinds=lambda source, _: KINDS[source.options["mode"]],
         sink_kinds=_sink_kinds,
         mini_batch=mini_batch,
-    )[0]
+    )
+    return plan_job([root], context)[0] if executed else flink_view(root, context)
+
+
+def explained(root: n.LogicalNode, *, changelog_mode: bool = False) -> str:
+    return explain_text(root, plan(root), plan(root, executed=True), changelog_mode=changelog_mode)
 
 
 def modes(node: p.PhysicalNode) -> list[str]:

@@ -15,10 +15,12 @@ from tidemill.catalog.table import CatalogTable
 from tidemill.changelog.rowkind import ALL_KINDS, INSERT_ONLY, UPSERT, RowKind
 from tidemill.config.option import Configuration
 from tidemill.errors import TidemillError
-from tidemill.physical.batch.explain import batch_text
 from tidemill.physical.batch.planner import plan_batch
+from tidemill.physical.batch.view import flink_view as batch_view
+from tidemill.physical.batch.view.text import batch_text
+from tidemill.physical.context import PlannerContext
 from tidemill.physical.explain.text import physical_plan
-from tidemill.physical.planner import plan_job
+from tidemill.physical.explain.view.flink_view import flink_view
 from tidemill.physical.traits.mini_batch import mini_batch_config
 from tidemill.session import planning
 from tidemill.session.context import SessionContext
@@ -99,15 +101,15 @@ def planned(sql: str, options: Mapping[str, str], *, batch: bool) -> str:
     logical = bind(context, statement)
     optimized = planning.optimized(logical)
     if batch:
-        return batch_text(plan_batch(optimized, context.configuration, planning.table_size), {})
-    root = plan_job(
-        [optimized],
-        context.configuration,
+        plan = plan_batch(optimized, context.configuration, planning.table_size)
+        return batch_text(batch_view.flink_view(plan, context.configuration), {})
+    planner = PlannerContext(
+        config=context.configuration,
         source_kinds=source_kinds,
         sink_kinds=sink_kinds,
         mini_batch=mini_batch_config(context.configuration, explicit=True),
-    )[0].shown
-    return physical_plan(root, changelog_mode=True)
+    )
+    return physical_plan(flink_view(optimized, planner), changelog_mode=True)
 
 
 def skeleton(text: str) -> list[str]:

@@ -70,13 +70,6 @@ def test_union_all_drops_before_in_the_updating_branch_only() -> None:
     ]
 
 
-def test_core_is_the_node_below_the_exchange() -> None:
-    node = plan(COUNTS)
-    assert isinstance(node, p.GroupAggregate)
-    assert node.core is not None
-    assert node.core.input is node.input.inputs[0]
-
-
 TARGET = table("s", {"usr": STRING, "c": BIGINT}, "upsert", ("usr",))
 
 

@@ -13,7 +13,9 @@ from tidemill.changelog.rowkind import INSERT_ONLY
 from tidemill.config.option import Configuration
 from tidemill.physical.batch.nodes import BatchNode
 from tidemill.physical.batch.planner import plan_batch
+from tidemill.physical.context import PlannerContext
 from tidemill.physical.digests import Digests
+from tidemill.physical.explain.view.flink_view import flink_view
 from tidemill.physical.planner import plan_job
 from tidemill.plan import nodes as n
 from tidemill.plan.once import once_per_node
@@ -59,12 +61,12 @@ def test_batch_plan(body: str) -> None:
 
 @pytest.mark.parametrize("body", TWICE)
 def test_streaming_plan(body: str) -> None:
-    plan = plan_job(
-        [deep(body)],
-        Configuration({}),
+    context = PlannerContext(
+        config=Configuration({}),
         source_kinds=lambda *_: INSERT_ONLY,
         sink_kinds=lambda *_: INSERT_ONLY,
-    )[0]
-    for root in (plan.shown, plan.runs):
+    )
+    logical = deep(body)
+    for root in (flink_view(logical, context), *plan_job([logical], context)):
         assert distinct(root) < 2000
         assert Digests().of(root)

@@ -70,7 +70,7 @@ def planned(query: str, password: str = "p", tables: tuple[str, ...] = TABLES) -
     statement = parse_statement(query)
     assert isinstance(statement, Query)
     logical = planning.optimized(planning.bind(context, statement))
-    return planning.physical(context.configuration, logical).runs
+    return planning.physical(context.configuration, logical)
 
 
 def identity(root: p.PhysicalNode) -> dict[str, object]:

@@ -8,13 +8,12 @@ from tests.physical.builders import (
     aggregate,
     call,
     column,
+    explained,
     project,
     scan,
     sink,
     table,
-    whole_plan,
 )
-from tidemill.physical.explain.text import explain_text
 from tidemill.plan import nodes as n
 from tidemill.plan.expressions import Call, Literal
 from tidemill.types.logical import BIGINT, BOOLEAN, STRING, Field
@@ -23,7 +22,7 @@ COUNTS = aggregate(scan(CLICKS, "usr", "n"), (0,), call("COUNT", name="c"), call
 
 
 def test_three_sections() -> None:
-    assert explain_text(COUNTS, whole_plan(COUNTS), changelog_mode=True) == (
+    assert explained(COUNTS, changelog_mode=True) == (
         "== Abstract Syntax Tree ==\n"
         "LogicalAggregate(group=[{0}], c=[COUNT()], s=[SUM($1)])\n"
         "+- LogicalTableScan(table=[[default_catalog, default_database, clicks]])\n"
@@ -49,7 +48,7 @@ def test_conditions_are_prefix_in_the_physical_and_infix_in_the_execution_plan()
     known = Call(type=BOOLEAN, function="IS NOT NULL", args=(column(source, 0),))
     both = Call(type=BOOLEAN, function="AND", args=(number, known))
     root = project(n.Filter(fields=source.fields, input=source, condition=both), 0)
-    _, physical, execution = explain_text(root, whole_plan(root)).split("== Optimized ")
+    _, physical, execution = explained(root).split("== Optimized ")
     assert "Calc(select=[usr], where=[AND(>(n, 3:BIGINT), IS NOT NULL(usr))])" in physical
     assert "Calc(select=[usr], where=[((n > 3) AND usr IS NOT NULL)])" in execution
 
@@ -61,7 +60,7 @@ def test_what_occurs_twice_is_printed_once() -> None:
         type=BOOLEAN, function="=", args=(column(side, 0), column(n.Values(fields=fields, rows=()), 2))
     )
     root = n.Join(fields=fields, left=side, right=side, kind=n.JoinKind.INNER, condition=equal)
-    execution = explain_text(root, whole_plan(root)).split("== Optimized Execution Plan ==\n")[1]
+    execution = explained(root).split("== Optimized Execution Plan ==\n")[1]
     assert execution.splitlines() == [
         "Join(joinType=[InnerJoin], where=[(uid = uid0)], select=[uid, name, uid0, name0], "
         "leftInputSpec=[JoinKeyContainsUniqueKey], rightInputSpec=[JoinKeyContainsUniqueKey], "
@@ -82,7 +81,7 @@ def test_sink_has_no_mode_and_the_querys_names() -> None:
         expressions=tuple(column(COUNTS, i) for i in range(3)),
     )
     root = sink(renamed, target)
-    text = explain_text(root, whole_plan(root), changelog_mode=True)
+    text = explained(root, changelog_mode=True)
     assert (
         "\nSink(table=[default_catalog.default_database.s], fields=[usr, c, s], changelogMode=[NONE])" in text
     )

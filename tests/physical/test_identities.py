@@ -70,7 +70,7 @@ def identity(
     statement = parse_statement(changed(insert))
     assert isinstance(statement, Insert)
     logical = planning.optimized(planning.bind_insert(session, statement))
-    root = planning.physical(session.configuration, logical).runs
+    root = planning.physical(session.configuration, logical)
     assert isinstance(root, p.Sink)
     none = ValuesSource(columns=(), rows=(), schema="", sequence=False)
     context = CompileContext(

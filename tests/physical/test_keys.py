@@ -6,6 +6,8 @@ import pytest
 
 from tests.physical.builders import CLICKS, ORDERS, USERS, aggregate, call, column, plan, scan
 from tidemill.physical import nodes as p
+from tidemill.physical.explain.attributes import attributes
+from tidemill.physical.explain.printer import Form
 from tidemill.physical.traits.keys import keeps_distinct
 from tidemill.plan import nodes as n
 from tidemill.plan.expressions import Call, Cast, Literal, OverCall, SortKey
@@ -44,7 +46,9 @@ def test_widening_cast_keeps_the_key_and_narrowing_loses_it() -> None:
 def test_join_on_another_column_keeps_unique_but_not_upsert_keys() -> None:
     node = plan(join(scan(ORDERS, "oid", "uid"), scan(USERS, "uid", "name"), 1, 0))
     assert isinstance(node, p.Join)
-    assert (node.left_spec, node.right_spec) == ("HasUniqueKey", "JoinKeyContainsUniqueKey")
+    shown = dict(attributes(node, Form.PREFIX))
+    specs = (shown["leftInputSpec"], shown["rightInputSpec"])
+    assert specs == ("[HasUniqueKey]", "[JoinKeyContainsUniqueKey]")
     assert frozenset({0}) in node.traits.unique_keys
     assert node.traits.upsert_keys == frozenset()
 

@@ -38,8 +38,7 @@ def convert(text: str, written: str) -> None:
     context, statement = session(written), parse_statement(text)
     assert isinstance(statement, Query)
     optimized = planning.optimized(planning.bind(context, statement))
-    plans = planning.physical_job(context.configuration, [optimized])
-    roots = [plan.runs for plan in plans]
+    roots = planning.physical_job(context.configuration, [optimized])
     unread_job(roots, context.configuration, frames=context.frames, zone=context.time_zone)
     plan_batch(optimized, context.configuration, planning.table_size)
 

@@ -6,6 +6,7 @@ import pytest
 
 from tests.physical.builders import CLICKS, aggregate, call, column, modes, plan, project, scan
 from tidemill.physical import nodes as p
+from tidemill.physical.explain.attributes.orders import strategy
 from tidemill.plan import nodes as n
 from tidemill.plan.expressions import Call, Expr, Literal, OverCall, SortKey
 from tidemill.types.logical import BIGINT, BOOLEAN, Field
@@ -86,11 +87,11 @@ def test_shown_plan_overwrites_and_run_plan_retracts() -> None:
     top = where(over, compare(over, "<=", 2))
     shown = plan(top)
     assert isinstance(shown, p.Rank)
-    assert shown.strategy == "UpdateFastStrategy[0,1]"
+    assert strategy(shown) == "UpdateFastStrategy[0,1]"
     assert modes(shown)[1] == "Exchange I+"
     run = plan(top, executed=True)
     assert isinstance(run, p.Rank)
-    assert run.strategy == "RetractStrategy"
+    assert strategy(run) == "RetractStrategy"
     assert modes(run)[1] == "Exchange I-+"
 
 
@@ -98,7 +99,7 @@ def test_falling_order_of_a_rising_value_retracts() -> None:
     over = ranked(COUNTS, 2, ascending=True)
     shown = plan(where(over, compare(over, "<=", 2)))
     assert isinstance(shown, p.Rank)
-    assert shown.strategy == "RetractStrategy"
+    assert strategy(shown) == "RetractStrategy"
 
 
 def test_limit_zero_is_empty() -> None:
@@ -131,4 +132,4 @@ def test_keys_of_the_input_are_kept() -> None:
     assert isinstance(top, p.Calc)
     assert isinstance(top.input, p.Rank)
     assert [f.name for f in top.input.fields] == ["url", "usr", "c"]
-    assert top.input.strategy == "UpdateFastStrategy[0,1]"
+    assert strategy(top.input) == "UpdateFastStrategy[0,1]"

@@ -8,7 +8,6 @@ from tests.physical.test_digests import TABLES
 from tidemill.physical import nodes as p
 from tidemill.physical.digests import Digests
 from tidemill.physical.explain.differences import differences
-from tidemill.physical.plan import PhysicalPlan
 from tidemill.physical.tree import walk
 from tidemill.session import planning
 from tidemill.session.context import SessionContext
@@ -95,18 +94,21 @@ ONE_JOB = {
 }
 
 
-def planned(queries: list[str]) -> list[PhysicalPlan]:
+def planned(queries: list[str]) -> list[tuple[p.PhysicalNode, p.PhysicalNode]]:
+    """Flink's view of each, and what runs."""
     context = SessionContext()
     for text in TABLES:
         execute(parse_statement(text), context)
     parsed = [parse_statement(query) for query in queries]
     bound = [planning.bind(context, query) for query in parsed if isinstance(query, Query)]
-    return planning.physical_job(context.configuration, [planning.optimized(plan) for plan in bound])
+    config, optimized = context.configuration, [planning.optimized(plan) for plan in bound]
+    runs = planning.physical_job(config, optimized)
+    return list(zip(planning.flink_views(config, optimized), runs, strict=True))
 
 
-def operators(plans: list[PhysicalPlan]) -> set[str]:
+def operators(plans: list[tuple[p.PhysicalNode, p.PhysicalNode]]) -> set[str]:
     digests = Digests()
-    nodes = (node for plan in plans for node in walk(plan.runs))
+    nodes = (node for _, runs in plans for node in walk(runs))
     kinds = (p.GroupAggregate, p.WindowAggregate, p.Join)
     return {digests.of(node) for node in nodes if isinstance(node, kinds)}
 
@@ -117,7 +119,7 @@ def test_how_many_run(case: str) -> None:
     plans = planned(queries)
     found = operators(plans)
     assert len(found) == expected
-    assert [plan.runs.fields for plan in plans] == [plan.shown.fields for plan in plans]
+    assert [runs.fields for _, runs in plans] == [view.fields for view, _ in plans]
     # The order of the readers is no part of what runs.
     assert operators(planned(queries[::-1])) == found
 
@@ -128,5 +130,6 @@ def test_the_plan_says_what_is_computed_for_others() -> None:
         (first, "one with MAX(j) AS m of other readers"),
         (second, "one for other readers, too"),
     ):
-        (shown,) = (node for node in walk(plan.shown) if isinstance(node, p.GroupAggregate))
-        assert differences(plan.shown, plan.runs)[id(shown)].startswith(note)
+        view, runs = plan
+        (shown,) = (node for node in walk(view) if isinstance(node, p.GroupAggregate))
+        assert differences(view, runs)[id(shown)].startswith(note)

@@ -38,5 +38,4 @@ def test_aggregates_and_the_materializer_follow_the_option() -> None:
     counts = aggregate(scan(CLICKS, "url"), (0,), call("COUNT", name="c"))
     nodes = list(walk(plan(sink(counts, target, "DEDUPLICATE"), TTL)))
     assert [x.state_ttl for x in nodes if isinstance(x, p.Sink) and x.materialize] == [HOUR]
-    cores = [x.core for x in nodes if isinstance(x, p.GroupAggregate)]
-    assert [c.state_ttl for c in cores if c is not None] == [HOUR]
+    assert [x.state_ttl for x in nodes if isinstance(x, p.GroupAggregate)] == [HOUR]

@@ -47,7 +47,7 @@ def guessed(root: BatchNode) -> tuple[int, int]:
     facts, others = 0, 0
     for node in all_of(root):
         if isinstance(node, TableSourceScan):
-            size = node.traits.most
+            size = node.most
             assert size is not None
             facts += size * (node.table.path.name == "facts")
             others += size * (node.table.path.name != "facts")

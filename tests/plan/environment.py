@@ -43,6 +43,9 @@ class FakeEnvironment:
     def aggregate_function(self, name: str) -> AggregateFunction | None:
         return registry.aggregate(name)
 
+    def function_table(self, name: str, argument: str) -> CatalogTable | None:
+        return None
+
     def user_function(self, parts: tuple[str, ...], path: ObjectPath) -> UserFunction | None:
         return self.functions.get(parts[-1].lower())
 

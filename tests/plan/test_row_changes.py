@@ -29,7 +29,7 @@ def planned(environment: FakeEnvironment, table: CatalogTable, statement: s.Stat
     if isinstance(statement, s.Delete):
         return Binder(environment).bind_delete(statement, table)
     assert isinstance(statement, s.Update)
-    return Binder(environment).bind_update(statement, table)
+    return Binder(environment).bind_update(statement, table, table.primary_key)
 
 
 def test_the_rows_that_a_delete_takes_out() -> None:

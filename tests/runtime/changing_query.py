@@ -60,7 +60,7 @@ class ChangingQuery:
         assert isinstance(statement, Query)
         logical = planning.optimized(planning.bind(self.context, statement))
         config = self.context.configuration
-        root = planning.physical(config, logical).runs
+        root = planning.physical(config, logical)
         commit = EpochCommit(epoch=self.number, time=0, offsets={}, manifests={}, tokens={})
         names = state_names(self.identity, commit) if self.identity is not None else None
         outputs, context = unread_job([root], config, frames={}, zone="UTC", names=names)

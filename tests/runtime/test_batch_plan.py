@@ -12,6 +12,7 @@ from pyspark.sql import SparkSession
 from tests.session.environments import new_session
 from tidemill.errors import ValidationError
 from tidemill.physical.batch import nodes as b
+from tidemill.physical.batch.view.flink_view import flink_view
 from tidemill.session import execution, planning
 from tidemill.session.context import SessionContext
 from tidemill.session.environment import TableEnvironment
@@ -99,7 +100,7 @@ def test_every_operator_is_a_piece_of_the_frame(environment: TableEnvironment, q
         sorts = sum(isinstance(n, b.Limit) and bool(n.order) for n in plan.walk())
         extra = sorts if spark_names == ("Sort",) else 0
         assert sum(found[name] for name in spark_names) == count + extra, (spark_names, str(found))
-    assert not set(shown) - {*SPARK, b.Calc, b.Step}
+    assert not set(shown) - {*SPARK, b.Calc}
 
 
 @pytest.mark.parametrize("kind", ["EXISTS", "NOT EXISTS"])
@@ -115,12 +116,13 @@ def test_spark_infers_no_filters_of_a_semi_join(environment: TableEnvironment, k
 @pytest.mark.parametrize("query", [q for q in QUERIES if "COUNT" in q or "DISTINCT" in q or "SUM" in q])
 def test_phases_that_are_shown_run(environment: TableEnvironment, query: str) -> None:
     plan, spark_plans = compiled(environment.context, query)
-    shown = sum(node.name.endswith("Aggregate") for node in plan.walk())
+    view = flink_view(plan, environment.context.configuration)
+    shown = sum(node.name.endswith("Aggregate") for node in view.walk())
     found = names(str(spark_plans.executedPlan()))
     assert sum(n for name, n in found.items() if name.endswith("Aggregate")) >= shown, str(
         spark_plans.executedPlan()
     )
-    assert found["Exchange"] + found["BroadcastExchange"] >= sum(n.name == "Exchange" for n in plan.walk())
+    assert found["Exchange"] + found["BroadcastExchange"] >= sum(n.name == "Exchange" for n in view.walk())
 
 
 @pytest.mark.parametrize(
@@ -145,7 +147,8 @@ def test_a_hint_says_how_to_join(
     """Of several the first that the kind of join allows."""
     query = f"SELECT /*+ {hint} */ a.n, b.url FROM f a {join} f b ON a.usr = b.usr"
     plan, execution = compiled(environment.context, query)
-    (node,) = (x for x in plan.walk() if isinstance(x, b.Join))
+    view = flink_view(plan, environment.context.configuration)
+    (node,) = (x for x in view.walk() if isinstance(x, b.Join))
     assert node.hint in hint.upper()
     assert node.name == name
     assert re.search(pattern, execution.executedPlan().toString()), execution.executedPlan().toString()

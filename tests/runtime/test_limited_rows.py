@@ -10,7 +10,7 @@ import pytest
 
 from tests.connectors.sources import table
 from tidemill.connectors.api import Offset, ReadLimit
-from tidemill.physical.batch.nodes import BatchNode, Limit, TableSourceScan, Traits
+from tidemill.physical.batch.nodes import BatchNode, Limit, TableSourceScan
 from tidemill.physical.batch.portions import portioned
 from tidemill.runtime.limited_rows import Stretch, limited_rows
 from tidemill.types import logical as t
@@ -41,7 +41,7 @@ def rows_of(matching: tuple[int, ...], fetch: int, offset: int) -> tuple[list[in
     """The rows, and the parts that were read for them."""
     fields = (Field("v", t.BIGINT),)
     scan = TableSourceScan(
-        fields=fields, traits=Traits(most=SIZE), table=table({"v": t.BIGINT}, {}), columns=("v",), options=()
+        fields=fields, most=SIZE, table=table({"v": t.BIGINT}, {}), columns=("v",), options=()
     )
     asked = portioned(Limit(fields=fields, input=scan, order=(), fetch=fetch, offset=offset))
     assert asked is not None

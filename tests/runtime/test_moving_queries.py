@@ -19,7 +19,7 @@ def check(sql: str, *tables: str, **options: str) -> None:
     statement = parse_statement(sql)
     assert isinstance(statement, Query)
     logical = planning.optimized(planning.bind(context, statement))
-    root = planning.physical(context.configuration, logical).runs
+    root = planning.physical(context.configuration, logical)
     refuse_moving([root], context.configuration, "VERIFY JOB")
 
 

@@ -106,7 +106,7 @@ def test_columns_as_they_were_read_are_checked(tmp_path: Path, query: str, check
     assert isinstance(statement, s.Query)
     logical = planning.optimized(planning.bind(context, statement))
     names = tuple(f.name for f in logical.fields)
-    for root in (planning.batch(context, logical), planning.physical(context.configuration, logical).runs):
+    for root in (planning.batch(context, logical), planning.physical(context.configuration, logical)):
         assert required_columns(root, names, logical.fields) == checked
 
 
@@ -131,5 +131,5 @@ def test_columns_keep_their_names_where_changes_become_rows(
     statement = parse_statement(query)
     assert isinstance(statement, s.Query)
     logical = planning.optimized(planning.bind(context, statement))
-    root = planning.physical(context.configuration, logical).runs
+    root = planning.physical(context.configuration, logical)
     assert required_columns(root, tuple(f.name for f in logical.fields), logical.fields) == checked

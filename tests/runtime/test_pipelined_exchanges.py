@@ -12,7 +12,7 @@ import pytest
 
 from tests.runtime.pipelined_job import FILES, ROWS
 from tests.runtime.pipelined_queries import QUERIES
-from tidemill.physical.batch.steps import ADAPTIVE, AHEAD
+from tidemill.physical.batch.view.steps import ADAPTIVE, AHEAD
 
 pytestmark = pytest.mark.thorough
 

@@ -61,8 +61,7 @@ def test_who_waits_for_the_last_row(name: str, kind: str) -> None:
         f"SELECT k, {kind}_END(t, {WINDOWS[kind]}), COUNT(*) FROM ({rows}) GROUP BY k, {by}"
     )
     assert isinstance(query, s.Query)
-    plans = planning.physical_job(context.configuration, [planning.optimized(planning.bind(context, query))])
-    roots = [plan.runs for plan in plans]
+    roots = planning.physical_job(context.configuration, [planning.optimized(planning.bind(context, query))])
     outputs, _ = unread_job(roots, context.configuration, frames={}, zone=context.time_zone)
     (output,) = outputs.values()
     top = next(node for node in output.walk() if isinstance(node, g.Keyed))

@@ -73,7 +73,7 @@ def start_of(made: TableEnvironment, folder: Path, sql: str, steps: list[str]) -
     statement = parse_statement(sql)
     assert isinstance(statement, Insert)
     sinks = [planning.bind_insert(made.context, statement)]
-    return execution.inserts_start(made.context, sinks, "job", str(folder / "state"))
+    return execution.starter(made.context, sinks, "job", str(folder / "state"))
 
 
 @pytest.mark.thorough

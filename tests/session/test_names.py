@@ -188,9 +188,19 @@ def test_modules_are_unloaded_and_loaded(session: TableEnvironment) -> None:
         ("LOAD MODULE hive", "Could not find any factory for identifier 'hive'"),
         ("UNLOAD MODULE hive", "No module with name 'hive' exists"),
         ("USE MODULES core, core", "Module 'core' appears more than once"),
+        (
+            "SELECT * FROM savepoint_metadata('/a')",
+            "No match found for function signature savepoint_metadata",
+        ),
     ):
         with pytest.raises(ValidationError, match=said):
             ask(session, statement)
+    ask(session, "LOAD MODULE state")
+    assert ask(session, "SHOW MODULES") == [("core",), ("state",)]
+    assert ("savepoint_metadata",) in ask(session, "SHOW FUNCTIONS")
+    for arguments in ("", "1", "'/a', '/b'", "LOWER('/a')"):
+        with pytest.raises(ValidationError, match="savepoint_metadata takes one constant"):
+            ask(session, f"SELECT * FROM savepoint_metadata({arguments})")
 
 
 def test_functions_are_altered(session: TableEnvironment) -> None:

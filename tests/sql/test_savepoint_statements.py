@@ -27,9 +27,29 @@ def test_savepoints_are_named_by_their_paths_and_jobs_by_their_ids() -> None:
     assert isinstance(parse_statement("DESCRIBE `savepoint`"), s.Describe), "a table of that name"
 
 
+def test_state_is_built_from_queries() -> None:
+    built = parse_statement(
+        "CREATE SAVEPOINT '/a' FOR INSERT INTO t SELECT k, COUNT(*) FROM u GROUP BY k "
+        "WITH STATE (op_1 AS (SELECT k, v FROM x, y), op_2 (k, `COUNT(*)`) AS SELECT k, n FROM z)"
+    )
+    assert isinstance(built, s.BuildSavepoint)
+    assert isinstance(built.target, s.Insert)
+    assert (built.path, built.target.target) == ("/a", ("t",))
+    assert [(t.table, t.columns) for t in built.tables] == [("op_1", ()), ("op_2", ("k", "COUNT(*)"))]
+    several = parse_statement(
+        "CREATE SAVEPOINT '/a' FOR STATEMENT SET BEGIN INSERT INTO t SELECT 1; END WITH STATE (a AS SELECT 1)"
+    )
+    assert isinstance(several, s.BuildSavepoint)
+    assert isinstance(several.target, s.StatementSet)
+
+
 @pytest.mark.parametrize(
     "text",
     [
+        "CREATE SAVEPOINT FOR INSERT INTO t SELECT 1 WITH STATE (a AS SELECT 1)",
+        "CREATE SAVEPOINT '/a' FOR INSERT INTO t SELECT 1",
+        "CREATE SAVEPOINT '/a' FOR INSERT INTO t SELECT 1 WITH STATE ()",
+        "CREATE SAVEPOINT '/a' FOR INSERT INTO t SELECT 1 WITH STATE (a SELECT 1)",
         "CREATE SAVEPOINT '/a'",
         "CREATE OR REPLACE SAVEPOINT '/a' FOR JOB 'j'",
         "CREATE SAVEPOINT FOR JOB j",

@@ -74,7 +74,17 @@ SAVEPOINT_TARGET = Option(
     kind=str,
     default="",
     own=True,
-    doc="Where INSERT into a table of a catalog of type `savepoint` writes a new savepoint.",
+    doc="Where INSERT, UPDATE and DELETE of a table of a catalog of type `savepoint` write a new savepoint.",
+)
+BUILD_SOURCES = Option(
+    key="tidemill.savepoint.sources",
+    kind=str,
+    default="READ",
+    own=True,
+    choices=("READ", "UNREAD"),
+    doc="What CREATE SAVEPOINT ... FOR INSERT does with the sources. READ: what they hold when the statement "
+    "runs counts as read, and the job reads what comes after. UNREAD: the job begins where the options of "
+    "each source say, such as `scan.startup.mode`.",
 )
 CHECKPOINT_INTERVAL = Option(
     key="execution.checkpointing.interval",
@@ -101,5 +111,6 @@ OPTIONS = (
     IGNORE_UNCLAIMED,
     EVOLUTION,
     SAVEPOINT_TARGET,
+    BUILD_SOURCES,
     CHECKPOINT_INTERVAL,
 )

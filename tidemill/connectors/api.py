@@ -428,13 +428,18 @@ class Connector:
     is_source: bool = False
     is_sink: bool = False
     changes_rows: bool = False
-    """Whether DELETE and UPDATE change the rows of its tables with a primary key."""
+    """Whether DELETE and UPDATE change the rows of its tables (see ``fixed_columns``)."""
     time_option: str = ""
     """The option with the time, in milliseconds, of FROM t FOR SYSTEM_TIME AS OF; '' where tables keep no
     versions."""
 
     def validate(self, table: CatalogTable, options: Mapping[str, str]) -> None:
         """Checks option values (and the format's) beyond their kinds; raises ValidationError."""
+
+    def fixed_columns(self, table: CatalogTable, options: Mapping[str, str]) -> tuple[str, ...] | None:
+        """What UPDATE cannot set, as it tells the rows of ``table`` apart; None where nothing does so, so
+        that rows cannot change."""
+        return table.primary_key or None
 
     def metadata(self, options: Mapping[str, str]) -> Mapping[str, LogicalType]:
         """Readable metadata keys and their types, the format's included."""

@@ -32,27 +32,26 @@ from tidemill.user_functions.calls import BoundFunction
 
 Node = p.PhysicalNode | b.BatchNode
 DIGEST_LENGTH = 16
-PASSING = (p.Exchange, p.MiniBatchAssigner, p.DropUpdateBefore, p.LocalWindowAggregate)
+PASSING = (p.Exchange, p.MiniBatchAssigner, p.DropUpdateBefore)
 """They give the very rows they get."""
 _LENIENCY = (".ignore-parse-errors", ".fail-on-missing-field")
 """Ends of a table's options that say what becomes of records that do not fit: a job that failed at one may go
 on with another answer. A hint that says otherwise than the table tells two scans of a job apart."""
 _ASKING = "lookup."
 """Options that say how a table is asked by key, and what is kept of its answers."""
-_PHASES = (p.GroupAggregate, p.GlobalGroupAggregate)
 _INCIDENTAL: dict[type, frozenset[str]] = {
     p.PhysicalNode: frozenset({"traits"}),
     p.TableSourceScan: frozenset({"options", "filters", "projected"}),
-    p.Rank: frozenset({"strategies", "strategy", "insert_only"}),
-    p.SortLimit: frozenset({"strategies", "strategy"}),
+    p.Rank: frozenset({"upsert_key", "insert_only"}),
+    p.SortLimit: frozenset({"upsert_key"}),
     p.OverAggregate: frozenset({"time"}),
-    p.WindowAggregate: frozenset({"merged"}),
-    p.Join: frozenset({"left_spec", "right_spec", "mini_batch", "ttl_hints", "overwrites"}),
+    p.WindowAggregate: frozenset({"split"}),
+    p.Join: frozenset({"ttl_hints", "overwrites"}),
     p.LookupJoin: frozenset({"options", "retry", "overwrites"}),
     p.ToChangelog: frozenset({"call"}),
     p.FromChangelog: frozenset({"call"}),
     p.Sink: frozenset({"options", "consumed", "retract", "materialize"}),
-    b.BatchNode: frozenset({"traits"}),
+    b.BatchNode: frozenset({"most"}),
     n.WindowTableFunction: frozenset({"input", "position"}),
     n.MatchRecognize: frozenset({"input"}),
     # A user's function is its name and its types: its code may be mended without losing what it counted.
@@ -84,12 +83,10 @@ class Digests:
         return table_digest(table, options)
 
     def _text(self, node: Node) -> str:
-        if isinstance(node, _PHASES) and node.core is not None:
-            # The phases that a plan shows are one operator, whatever they are.
-            core = node.core
-            parts = [canonical(x) for x in (node.fields, core.keys, core.calls, core.state_ttl)]
-            parts += ["versions"] * core.versions
-            return joined("GroupAggregate", [*parts, self.of(core.input)])
+        if isinstance(node, p.GroupAggregate):
+            parts = [canonical(x) for x in (node.fields, node.keys, node.calls, node.state_ttl)]
+            parts += ["versions"] * node.versions
+            return joined("GroupAggregate", [*parts, self.of(node.input)])
         inputs = {id(i) for i in node.inputs}
         parts = []
         for f in telling(node):

@@ -57,11 +57,10 @@ class Identities(Digests):
         return hashed(_Alone()._text(node))
 
     def _text(self, node: Node) -> str:
-        if isinstance(node, p.GroupAggregate | p.GlobalGroupAggregate) and node.core is not None:
-            core = node.core
-            parts = [self._said(x) for x in (node.fields, core.keys, core.calls, core.state_ttl)]
-            parts += ["versions"] * core.versions
-            return joined("GroupAggregate", [*parts, self.of(core.input)])
+        if isinstance(node, p.GroupAggregate):
+            parts = [self._said(x) for x in (node.fields, node.keys, node.calls, node.state_ttl)]
+            parts += ["versions"] * node.versions
+            return joined("GroupAggregate", [*parts, self.of(node.input)])
         if isinstance(node, p.TableSourceScan):
             options = _without_pace(node.table, dict(node.options))
             return super()._text(replace(node, options=tuple(options.items()), fields=_unnamed(node.fields)))

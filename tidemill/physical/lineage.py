@@ -81,8 +81,8 @@ class Lineages:
                 late = _text(without_delay(node.watermark), below.columns)
                 rows = hashed(joined("Watermark", [below.rows, below.columns[node.rowtime], late]))
                 return replace(below, rows=rows)
-            case p.GroupAggregate() | p.GlobalGroupAggregate() if node.core is not None:
-                return self._group(node, node.core)
+            case p.GroupAggregate():
+                return self._group(node)
             case p.AggregatePart():
                 below = self.of(node.input)
                 chosen = (tuple(all_[c] for c in node.columns) for all_ in (below.columns, below.texts))
@@ -123,15 +123,15 @@ class Lineages:
         printer = _printer(node.input, below)
         return Lineage(rows, tuple(columns), tuple(printer.text(e)[:_LONGEST] for e in node.projections))
 
-    def _group(self, node: p.PhysicalNode, core: p.AggregateCore) -> Lineage:
-        below = self.of(core.input)
-        keys = [below.columns[k] for k in core.keys]
-        shared = [canonical(core.reuse)] * (core.reuse is not None)
-        said = [str(core.state_ttl), *shared, *["versions"] * core.versions]
+    def _group(self, node: p.GroupAggregate) -> Lineage:
+        below = self.of(node.input)
+        keys = [below.columns[k] for k in node.keys]
+        shared = [canonical(node.reuse)] * (node.reuse is not None)
+        said = [str(node.state_ttl), *shared, *["versions"] * node.versions]
         rows = hashed(joined("Group", [below.rows, *keys, *said]))
-        own = [*(self.call(call, below.columns) for call in core.calls), *["mark"] * core.marked]
-        texts = [*self.call_texts(core.calls, core.input), *["changed calls"] * core.marked]
-        return _computed(below, core.keys, rows, own, texts)
+        own = [*(self.call(call, below.columns) for call in node.calls), *["mark"] * node.marked]
+        texts = [*self.call_texts(node.calls, node.input), *["changed calls"] * node.marked]
+        return _computed(below, node.keys, rows, own, texts)
 
     def _window(self, node: p.WindowAggregate) -> Lineage:
         below = self.of(node.input)

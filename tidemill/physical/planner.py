@@ -1,10 +1,10 @@
-"""Bound logical plan -> physical tree with traits, as Flink's streaming planner shapes it.
+"""Bound logical plan -> the physical tree that runs, with traits.
 
-The steps: (1) ``convert`` builds the tree bottom-up, with modification kinds and keys in the traits, as
-Flink does; ``running`` tells of its nodes how they run; of both (2) ``changelog_mode.assign`` settles where
--U flows; (3) operators of a job that differ in their columns alone become one; (4) mini-batch assigners are
-placed and (5) aggregations cut into phases. Invariant: the root's fields are the logical root's. Cost: a few
-passes.
+The steps: (1) ``converted`` builds the tree bottom-up from Flink's operators, with modification kinds and
+keys in the traits, as Flink does; (2) ``running`` makes of them the operators that run; (3)
+``changelog_mode.assign`` settles where -U flows; (4) operators of a job that differ in their columns alone
+become one and (5) mini-batch assigners are placed. What Flink shows of the operators is EXPLAIN's
+(``explain.view``). Invariant: the root's fields are the logical root's. Cost: a few passes.
 """
 
 from __future__ import annotations
@@ -14,17 +14,14 @@ from dataclasses import replace
 from functools import singledispatch
 
 from tidemill.changelog.rowkind import UPSERT, RowKind
-from tidemill.config.option import Configuration
 from tidemill.config.sink_options import STATE_TTL
 from tidemill.deep_calls import with_room
 from tidemill.errors import NotSupportedError
 from tidemill.physical import nodes as p
 from tidemill.physical.aggregates.planning import plan_aggregate
 from tidemill.physical.aggregates.salted_distinct import spread_windows
-from tidemill.physical.aggregates.two_phase import split_phases
-from tidemill.physical.aggregates.window_phases import split_windows
 from tidemill.physical.conditions import columns, conjunction, conjuncts, substituted
-from tidemill.physical.context import PlannerContext, SinkKinds, SourceKinds
+from tidemill.physical.context import PlannerContext
 from tidemill.physical.emit import corrects
 from tidemill.physical.finish import PENDING, finish, references
 from tidemill.physical.joins.lookup import plan_lookup_join
@@ -32,7 +29,6 @@ from tidemill.physical.joins.planning import plan_join
 from tidemill.physical.joins.temporal import plan_temporal_join
 from tidemill.physical.matches import plan_match
 from tidemill.physical.narrowing import narrow_join, narrow_rank
-from tidemill.physical.plan import PhysicalPlan
 from tidemill.physical.ranks import TopN, lowered, plan_over, plan_rank, plan_sort, rest_condition, top_n
 from tidemill.physical.running import running
 from tidemill.physical.scans import plan_scan
@@ -40,7 +36,7 @@ from tidemill.physical.set_operations import plan_set_operation
 from tidemill.physical.sharing.operators import share_operators
 from tidemill.physical.sinks import check_only_inserts, check_sink, keeping_rows, sink_updates
 from tidemill.physical.traits.changelog_mode import Updates, assign
-from tidemill.physical.traits.mini_batch import MiniBatchConfig, add_assigners
+from tidemill.physical.traits.mini_batch import add_assigners
 from tidemill.physical.windows import (
     plan_window_aggregate,
     plan_window_function,
@@ -55,53 +51,37 @@ from tidemill.types.logical import Field
 _SUBQUERIES = (ScalarSubquery, Exists, InSubquery)
 
 
-def plan_job(
-    roots: Sequence[n.LogicalNode],
-    config: Configuration,
-    *,
-    source_kinds: SourceKinds,
-    sink_kinds: SinkKinds,
-    mini_batch: MiniBatchConfig | None = None,
-) -> list[PhysicalPlan]:
-    """The physical plans of what runs as one job: a SELECT, or INSERTs (a logical Sink at each root).
+def plan_job(roots: Sequence[n.LogicalNode], context: PlannerContext) -> list[p.PhysicalNode]:
+    """The plans of what runs as one job: a SELECT, or INSERTs (a logical Sink at each root).
 
     Raises NotSupportedError for what no streaming plan exists for, ValidationError where a sink cannot take
     the changes.
     """
-    context = PlannerContext(
-        config=config, source_kinds=source_kinds, sink_kinds=sink_kinds, mini_batch=mini_batch
-    )
     return with_room(lambda: _planned(roots, context))
 
 
-def _planned(roots: Sequence[n.LogicalNode], context: PlannerContext) -> list[PhysicalPlan]:
-    settled = [_settled(convert(root, context), context) for root in roots]
-    shared = share_operators([plan.runs for plan in settled])
-
-    def finished(node: p.PhysicalNode) -> p.PhysicalNode:
-        placed = split_windows(add_assigners(node, context.mini_batch), context.config)
-        return placed if context.mini_batch is None else split_phases(placed, context.config)
-
+def _planned(roots: Sequence[n.LogicalNode], context: PlannerContext) -> list[p.PhysicalNode]:
+    settled = [_settled(converted(root, context), context) for root in roots]
     return [
-        PhysicalPlan(shown=finished(plan.shown), runs=finished(spread_windows(runs, context.config)))
-        for plan, runs in zip(settled, shared, strict=True)
+        add_assigners(spread_windows(root, context.config), context.mini_batch)
+        for root in share_operators(settled)
     ]
 
 
-def _settled(converted: p.PhysicalNode, context: PlannerContext) -> PhysicalPlan:
-    """Both views with their changelog modes."""
-    if not isinstance(converted, p.Sink):
-        # A SELECT's rows come with -U where Flink's EXPLAIN, which knows no reader, does without.
-        shown = assign(converted, (Updates.AFTER, Updates.BOTH))
-        return PhysicalPlan(shown=shown, runs=assign(running(converted), (Updates.BOTH,)))
-    sink = check_sink(converted, context.config)
-    executed = running(converted)
-    assert isinstance(executed, p.Sink)
-    run = keeping_rows(check_sink(executed, context.config), context.config)
-    return PhysicalPlan(
-        shown=assign(sink, sink_updates(sink)),
-        runs=assign(run, (Updates.BOTH,) if run.materialize else sink_updates(run)),
-    )
+def converted(root: n.LogicalNode, context: PlannerContext) -> p.PhysicalNode:
+    """The operators of ``root``, as Flink chooses them; changelog modes are still to be assigned. Raises as
+    ``plan_job``."""
+    found = convert(root, context)
+    return check_sink(found, context.config) if isinstance(found, p.Sink) else found
+
+
+def _settled(operators: p.PhysicalNode, context: PlannerContext) -> p.PhysicalNode:
+    """``operators`` as they run, with their changelog modes. The rows of a SELECT come with -U."""
+    run = running(operators)
+    if not isinstance(run, p.Sink):
+        return assign(run, (Updates.BOTH,))
+    sink = keeping_rows(check_sink(run, context.config), context.config)
+    return assign(sink, (Updates.BOTH,) if sink.materialize else sink_updates(sink))
 
 
 def state_ttl(context: PlannerContext, hints: Mapping[str, str] | None = None) -> int:
@@ -345,9 +325,7 @@ def _(node: n.FromChangelog, context: PlannerContext) -> p.PhysicalNode:
 def _(node: n.Join, context: PlannerContext) -> p.PhysicalNode:
     _refuse_subqueries([node.condition])
     left, right = convert(node.left, context), convert(node.right, context)
-    mini_batch = context.mini_batch is not None
-    ttl = state_ttl(context)
-    return plan_join(node, left, right, mini_batch=mini_batch, state_ttl=ttl, config=context.config)
+    return plan_join(node, left, right, state_ttl=state_ttl(context), config=context.config)
 
 
 @convert_node.register
@@ -361,8 +339,7 @@ def _(node: n.TemporalJoin, context: PlannerContext) -> p.PhysicalNode:
 @convert_node.register
 def _(node: n.SetOp, context: PlannerContext) -> p.PhysicalNode:
     branches = tuple(convert(b, context) for b in node.branches)
-    mini_batch = context.mini_batch is not None
-    return plan_set_operation(node, branches, mini_batch=mini_batch, state_ttl=state_ttl(context))
+    return plan_set_operation(node, branches, state_ttl=state_ttl(context))
 
 
 @convert_node.register

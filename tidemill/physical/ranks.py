@@ -15,8 +15,6 @@ from tidemill.physical.conditions import columns, conjunction, conjuncts, consta
 from tidemill.physical.emit import emit
 from tidemill.physical.finish import PENDING, exchange, finish, references
 from tidemill.physical.traits.changelog_mode import insert_only
-from tidemill.physical.traits.keys import in_key_group
-from tidemill.physical.traits.monotonicity import improves_only
 from tidemill.physical.windows import attached_window
 from tidemill.plan import nodes as n
 from tidemill.plan.expressions import Call, Expr, InputRef, Literal, OverCall, SortKey
@@ -147,20 +145,18 @@ def _rank(
     call = found.call
     append = insert_only(child)
     time = time_attribute(call.order, child) if append else ""
-    input_ = exchange(child, call.partition)
     top_one = found.start == found.end == 1 and call.function == "ROW_NUMBER"
     return finish(
         p.Rank(
             fields=found.over.fields if with_rank else found.over.input.fields,
             traits=PENDING,
-            input=input_,
+            input=exchange(child, call.partition),
             function=call.function,
             partition=call.partition,
             order=call.order,
             start=found.start,
             end=found.end,
             with_rank=with_rank,
-            strategies=strategies(input_, call.partition, call.order),
             time=time,
             insert_only=top_one and time in final and call.order[0].ascending,
             state_ttl=state_ttl,
@@ -183,19 +179,6 @@ def rest_condition(found: TopN, outputs: tuple[Expr, ...]) -> Expr | None:
     return conjunction(substituted(x, outputs) for x in found.rest)
 
 
-def strategies(
-    node: p.PhysicalNode, partition: tuple[int, ...], order: tuple[SortKey, ...]
-) -> tuple[str, ...]:
-    """How a Top-N over ``node`` can be kept, best first."""
-    if insert_only(node):
-        return ("AppendFastStrategy",)
-    fitting = [k for k in in_key_group(node) if k >= frozenset(partition)]
-    if fitting and improves_only(node, order):
-        key = min(fitting, key=lambda k: (len(k), sorted(k)))
-        return (f"UpdateFastStrategy[{','.join(map(str, sorted(key)))}]", "RetractStrategy")
-    return ("RetractStrategy",)
-
-
 def time_attribute(order: tuple[SortKey, ...], node: p.PhysicalNode) -> str:
     """ROWTIME or PROCTIME where that is the whole order; '' otherwise."""
     return node.fields[order[0].index].type.time_attribute if len(order) == 1 else ""
@@ -210,7 +193,6 @@ def plan_sort(node: n.Sort, child: p.PhysicalNode, *, state_ttl: int) -> p.Physi
         by_time = first is not None and first.time_attribute != "" and node.keys[0].ascending
         sort = p.Sort(fields=node.fields, traits=PENDING, input=input_, order=node.keys, by_time=by_time)
         return finish(sort) if node.keys else child
-    chosen = strategies(input_, (), node.keys) if node.keys else limit_strategies(child)
     return finish(
         p.SortLimit(
             fields=node.fields,
@@ -219,14 +201,9 @@ def plan_sort(node: n.Sort, child: p.PhysicalNode, *, state_ttl: int) -> p.Physi
             order=node.keys,
             offset=node.offset,
             fetch=node.fetch,
-            strategies=chosen,
             state_ttl=state_ttl,
         )
     )
-
-
-def limit_strategies(child: p.PhysicalNode) -> tuple[str, ...]:
-    return ("AppendFastStrategy",) if insert_only(child) else ("RetractStrategy",)
 
 
 def plan_over(

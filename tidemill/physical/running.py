@@ -1,6 +1,6 @@
 """How the nodes of a plan run: the same tree, each node as its kernel is.
 
-Flink's plan is what is planned; here it is told apart from what runs, node by node, and nowhere else:
+The planner chooses operators as Flink does; here each becomes what runs, and nowhere else:
 kernels add up weights, so they get -U with every +U where Flink's operators overwrite by key; what Flink
 holds back until a watermark is given with the epoch and corrected later, so it is no longer insert-only;
 distinct state that keys share is that of an aggregation of its own;
@@ -19,7 +19,7 @@ from tidemill.physical import nodes as p
 from tidemill.physical.aggregates.distinct_reuse import shared
 from tidemill.physical.aggregates.window_reuse import shared_window
 from tidemill.physical.conditions import conjunction, conjuncts
-from tidemill.physical.finish import exchange, finish, references
+from tidemill.physical.finish import exchange, finish
 from tidemill.physical.joins.by_pairs import by_pairs
 from tidemill.physical.joins.temporal import as_it_runs
 from tidemill.physical.traits.changelog_mode import insert_only
@@ -28,7 +28,6 @@ from tidemill.physical.tree import map_up, with_inputs
 from tidemill.physical.versions import each_change
 from tidemill.plan.nodes import JoinKind
 from tidemill.plan.predicates import equal_columns
-from tidemill.types.logical import Field
 
 
 def running(root: p.PhysicalNode) -> p.PhysicalNode:
@@ -65,7 +64,6 @@ def _(node: p.Rank) -> p.PhysicalNode:
     waits = waits_for_first(node) and has_watermark(node.input)
     return replace(
         node,
-        strategies=("AppendFastStrategy",) if append else ("RetractStrategy",),
         time=node.time if append else "",
         insert_only=append and (waits or first),
     )
@@ -78,38 +76,8 @@ def _(node: p.GroupAggregate) -> p.PhysicalNode:
 
 @_running.register
 def _(node: p.WindowAggregate) -> p.PhysicalNode:
-    """As one; how DISTINCT is spread is settled with the changelog modes (``aggregates.salted_distinct``)."""
-    if node.core is None or _averages(node):
-        return shared_window(node)
-    return shared_window(finish(_whole(node, node.core, node.fields)))
-
-
-@_running.register
-def _(node: p.Calc) -> p.PhysicalNode:
-    """The one that makes averages of what is shown as two has nothing to do."""
-    below = node.input
-    if not isinstance(below, p.WindowAggregate) or below.core is None or not _averages(below):
-        return node
-    whole = finish(_whole(replace(below, reuse=None), below.core, node.fields))
-    return replace(node, input=whole, projections=references(whole.fields))
-
-
-def _averages(node: p.WindowAggregate) -> bool:
-    return node.core is not None and len(node.core.calls) < len(node.calls)
-
-
-def _whole(node: p.WindowAggregate, core: p.WindowCore, fields: tuple[Field, ...]) -> p.WindowAggregate:
-    return replace(
-        node,
-        fields=fields,
-        input=exchange(core.input, core.keys),
-        keys=core.keys,
-        calls=core.calls,
-        time=core.time,
-        attached=core.attached,
-        phase="",
-        core=None,
-    )
+    """How DISTINCT is spread is settled with the changelog modes (``aggregates.salted_distinct``)."""
+    return shared_window(node)
 
 
 @_running.register
@@ -124,12 +92,6 @@ def _(node: p.WindowJoin) -> p.PhysicalNode:
     timed = _timed(node)
     assert isinstance(timed, p.WindowJoin)
     return by_pairs(finish(timed))
-
-
-@_running.register
-def _(node: p.SortLimit) -> p.PhysicalNode:
-    append = insert_only(node.input)
-    return replace(node, strategies=("AppendFastStrategy",) if append else ("RetractStrategy",))
 
 
 @_running.register

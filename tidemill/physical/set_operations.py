@@ -12,7 +12,6 @@ from functools import reduce
 from tidemill.physical import nodes as p
 from tidemill.physical.aggregates.planning import distinct
 from tidemill.physical.finish import PENDING, exchange, finish, references
-from tidemill.physical.joins.planning import input_spec
 from tidemill.plan import nodes as n
 from tidemill.plan.expressions import AggregateCall, Call, Expr, InputRef, Literal
 from tidemill.types.logical import BIGINT, BOOLEAN, Field, LogicalType
@@ -22,10 +21,10 @@ _COUNT = BIGINT.with_nullable(False)
 
 
 def plan_set_operation(
-    node: n.SetOp, branches: tuple[p.PhysicalNode, ...], *, mini_batch: bool, state_ttl: int
+    node: n.SetOp, branches: tuple[p.PhysicalNode, ...], *, state_ttl: int
 ) -> p.PhysicalNode:
     def step(left: p.PhysicalNode, right: p.PhysicalNode) -> p.PhysicalNode:
-        return _binary(node, left, right, mini_batch=mini_batch, state_ttl=state_ttl)
+        return _binary(node, left, right, state_ttl=state_ttl)
 
     combined = reduce(step, branches)
     if node.kind is n.SetKind.UNION and not node.all:
@@ -38,7 +37,6 @@ def _binary(
     left: p.PhysicalNode,
     right: p.PhysicalNode,
     *,
-    mini_batch: bool,
     state_ttl: int,
 ) -> p.PhysicalNode:
     if node.kind is n.SetKind.UNION:
@@ -60,9 +58,6 @@ def _binary(
             null_safe=(True,) * len(keys),
             by_identity=(True,) * len(keys),
             residual=None,
-            left_spec=input_spec(inputs[0], keys),
-            right_spec=input_spec(inputs[1], keys),
-            mini_batch=mini_batch,
             left_ttl=state_ttl,
             right_ttl=state_ttl,
         )
@@ -86,7 +81,6 @@ def _counted(
 ) -> p.PhysicalNode:
     union = finish(p.Union(fields=sides[0].fields, traits=PENDING, branches=sides))
     keys = tuple(range(len(fields)))
-    core = p.AggregateCore(input=union, keys=keys, calls=calls, state_ttl=state_ttl)
     return finish(
         p.GroupAggregate(
             fields=(*fields, *(Field(c.name, c.type) for c in calls)),
@@ -94,7 +88,7 @@ def _counted(
             input=exchange(union, keys),
             keys=keys,
             calls=calls,
-            core=core,
+            state_ttl=state_ttl,
         )
     )
 

@@ -1,8 +1,4 @@
-"""Rebuilding physical trees.
-
-Invariant: the ``core.input`` of an aggregation, by window or without, is always the very node found below its
-phases, so every rewrite of the tree goes through ``with_inputs``.
-"""
+"""Rebuilding physical trees."""
 
 from __future__ import annotations
 
@@ -36,80 +32,11 @@ def _(node: p.Join, inputs: tuple[p.PhysicalNode, ...]) -> p.PhysicalNode:
     return replace(node, left=inputs[0], right=inputs[1])
 
 
-@_rebuilt.register
-def _(node: p.GroupAggregate, inputs: tuple[p.PhysicalNode, ...]) -> p.PhysicalNode:
-    core = node.core and replace(node.core, input=below_phases(inputs[0]))
-    return replace(node, input=inputs[0], core=core)
-
-
-@_rebuilt.register
-def _(node: p.GlobalGroupAggregate, inputs: tuple[p.PhysicalNode, ...]) -> p.PhysicalNode:
-    core = node.core and replace(node.core, input=below_phases(inputs[0]))
-    return replace(node, input=inputs[0], core=core)
-
-
-@_rebuilt.register
-def _(node: p.WindowAggregate, inputs: tuple[p.PhysicalNode, ...]) -> p.PhysicalNode:
-    core = node.core and replace(node.core, input=below_phases(inputs[0]))
-    return replace(node, input=inputs[0], core=core)
-
-
 def with_inputs(node: p.PhysicalNode, inputs: tuple[p.PhysicalNode, ...]) -> p.PhysicalNode:
     """``node`` over other inputs; the same object where nothing changed."""
     if all(a is b for a, b in zip(node.inputs, inputs, strict=True)):
         return node
     return _rebuilt(node, inputs)
-
-
-@singledispatch
-def below_phases(node: p.PhysicalNode) -> p.PhysicalNode:
-    """The input of a whole aggregation, seen from the input of the node that ends it."""
-    return node
-
-
-@below_phases.register
-def _(node: p.Exchange) -> p.PhysicalNode:
-    return below_phases(node.input)
-
-
-@below_phases.register
-def _(node: p.LocalGroupAggregate) -> p.PhysicalNode:
-    return below_phases(node.input)
-
-
-@below_phases.register
-def _(node: p.IncrementalGroupAggregate) -> p.PhysicalNode:
-    return below_phases(node.input)
-
-
-@below_phases.register
-def _(node: p.LocalWindowAggregate) -> p.PhysicalNode:
-    return below_phases(node.input)
-
-
-@below_phases.register
-def _(node: p.WindowAggregate) -> p.PhysicalNode:
-    return below_phases(node.input) if node.phase == "PARTIAL" else node
-
-
-@below_phases.register
-def _(node: p.GroupAggregate) -> p.PhysicalNode:
-    return below_phases(node.input) if node.phase == "PARTIAL" else node
-
-
-@below_phases.register
-def _(node: p.GlobalGroupAggregate) -> p.PhysicalNode:
-    return below_phases(node.input) if node.phase == "PARTIAL" else node
-
-
-@below_phases.register
-def _(node: p.Calc) -> p.PhysicalNode:
-    return below_phases(node.input) if node.phase else node
-
-
-@below_phases.register
-def _(node: p.Expand) -> p.PhysicalNode:
-    return below_phases(node.input) if node.phase else node
 
 
 def with_kinds(node: p.PhysicalNode, kinds: frozenset[RowKind]) -> p.PhysicalNode:

@@ -17,8 +17,6 @@ def each_change(node: p.PhysicalNode) -> p.PhysicalNode:
         return node
     node = unshared(node)
     below = with_inputs(node, tuple(map(each_change, node.inputs)))
-    if isinstance(below, p.Rank | p.ChangelogNormalize):
+    if isinstance(below, p.Rank | p.ChangelogNormalize | p.GroupAggregate):
         return replace(below, versions=True)
-    if isinstance(below, p.GroupAggregate | p.GlobalGroupAggregate) and below.core is not None:
-        return replace(below, core=replace(below.core, versions=True))
     return below

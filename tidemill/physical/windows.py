@@ -12,12 +12,11 @@ from dataclasses import dataclass, replace
 from tidemill.config.option import Configuration
 from tidemill.errors import NotSupportedError, ValidationError
 from tidemill.physical import nodes as p
-from tidemill.physical.aggregates.distinct_split import bucketed, can_split
 from tidemill.physical.aggregates.known_keys import known_keys_of_windows
-from tidemill.physical.aggregates.parts import parts_of, summed
+from tidemill.physical.aggregates.parts import is_averaged, split_buckets
 from tidemill.physical.conditions import columns
 from tidemill.physical.emit import emit
-from tidemill.physical.finish import PENDING, exchange, finish, select
+from tidemill.physical.finish import PENDING, exchange, finish, references, select
 from tidemill.physical.names import free_name
 from tidemill.plan import nodes as n
 from tidemill.plan.expressions import AggregateCall, Expr, InputRef
@@ -205,62 +204,34 @@ def plan_window_aggregate(
     keys = [f for f, role in zip(node.fields, windowed.roles, strict=False) if not role]
     results = node.fields[len(node.keys) :]
     asked = [(role, f) for f, role in zip(node.fields, windowed.roles, strict=False) if role]
+    window = _with_ttl(window_of(windowed.function), state_ttl)
+    emitted = emit(config, rowtime=not window.proctime)
     whole = p.WindowAggregate(
         fields=(*keys, *results, *(f for _, f in asked)),
         traits=PENDING,
-        input=child,
+        input=exchange(child, windowed.keys),
         keys=windowed.keys,
         calls=windowed.calls,
-        window=_with_ttl(window_of(windowed.function), state_ttl),
+        window=window,
         time=windowed.time,
         properties=tuple(role for role, _ in asked),
         attached=windowed.attached,
-        emit=emit(config, rowtime=not window_of(windowed.function).proctime),
+        emit=emitted,
+        split=0 if emitted is not None else _split_buckets(window, windowed, config),
         reuse=known_keys_of_windows(windowed.input, windowed.keys, windowed.calls, config),
     )
-    aggregate = _shown_split(whole, config) if _is_shown_split(whole, config) else _sent(whole)
+    aggregate: p.PhysicalNode = finish(whole)
+    if is_averaged(whole):
+        # Flink makes the averages here. The identities of the operators above count this Calc.
+        refs = references(aggregate.fields)
+        calc = p.Calc(fields=aggregate.fields, traits=PENDING, input=aggregate, projections=refs)
+        aggregate = finish(calc)
     order = tuple(aggregate.fields.index(f) for f in node.fields)
     return select(aggregate, order, node.fields)
 
 
-def _sent(aggregate: p.WindowAggregate) -> p.PhysicalNode:
-    """``aggregate`` with its rows sent by their keys."""
-    return finish(replace(aggregate, input=exchange(aggregate.input, aggregate.keys)))
-
-
-def _is_shown_split(whole: p.WindowAggregate, config: Configuration) -> bool:
+def _split_buckets(window: p.Window, windowed: WindowedAggregate, config: Configuration) -> int:
     """Flink splits what it plans over window table functions by event time that are no sessions."""
-    window = whole.window
-    if whole.emit is not None or window.proctime or window.group or window.kind.made_by_rows:
-        return False
-    return can_split(whole.calls, whole.keys, config)
-
-
-def _shown_split(whole: p.WindowAggregate, config: Configuration) -> p.PhysicalNode:
-    """``whole`` as Flink shows it: by bucket of what is DISTINCT, and of the windows that gives, of which it
-    adds up."""
-    parts = parts_of(whole.calls, whole.input.fields)
-    ready = bucketed(whole.input, parts, whole.keys, config)
-    inputs, keys = ready.node.fields, (*whole.keys, *ready.buckets)
-    columns = [*(inputs[k] for k in keys), *(Field(f"$c{i}", c.type) for i, c in enumerate(ready.calls))]
-    names = [
-        Field(f"$window_{role}", t.TimestampType(precision=3, nullable=False)) for role in ("start", "end")
-    ]
-    partial = _sent(
-        replace(
-            whole,
-            fields=(*columns, *names),
-            input=ready.node,
-            keys=keys,
-            calls=tuple(
-                replace(c, name=f.name) for c, f in zip(ready.calls, columns[len(keys) :], strict=True)
-            ),
-            properties=("start", "end"),
-            phase="PARTIAL",
-        )
-    )
-    core = p.WindowCore(
-        input=whole.input, keys=whole.keys, calls=whole.calls, time=whole.time, attached=whole.attached
-    )
-    sent = exchange(partial, tuple(range(len(whole.keys))))
-    return summed(replace(whole, phase="FINAL", core=core), sent, parts, len(keys))
+    if window.proctime or window.group or window.kind.made_by_rows:
+        return 0
+    return split_buckets(windowed.calls, windowed.keys, config)

@@ -33,6 +33,7 @@ from tidemill.functions.render import render_sql
 from tidemill.interrupts import can_be_heard, ended_by_interrupt
 from tidemill.physical.batch import nodes as b
 from tidemill.physical.batch.portions import portioned
+from tidemill.physical.batch.view.flink_view import flink_view
 from tidemill.physical.batch.volumes import exchanged
 from tidemill.runtime.batch_scans import BatchScans
 from tidemill.runtime.compile.constraints import constraints
@@ -98,6 +99,17 @@ def batch_frame(root: b.BatchNode, request: JobRequest, way: Way = SURELY) -> Da
     spark = job_session(request.application, settings=settings)
     views = Views(spark=spark, settings=settings)
     return _frame_of(root, request, way, views, BatchScans.of(request), lambda rows: rows.frame())
+
+
+def run_tasks(root: b.BatchNode, request: JobRequest, tasks: Callable[[DataFrame], DataFrame]) -> list[str]:
+    """Runs what ``tasks`` makes of the frame of ``root``: the texts in its one column."""
+    with _interruptible(request) as own:
+        frame = tasks(batch_frame(root, own))
+        try:
+            with grouped(own.application.sparkContext, own.group, own.name):
+                return [row[0] for row in frame.collect()]
+        except Exception as e:
+            raise translated(e, batch=True) from e
 
 
 def _settings(root: b.BatchNode, request: JobRequest, way: Way) -> dict[str, str]:
@@ -203,7 +215,7 @@ def _recorded(root: b.BatchNode, request: JobRequest) -> Iterator[Seen]:
         name=request.name,
         mode="batch",
         tell=request.on_event,
-        plan=with_room(lambda: batch_plan(root)),
+        plan=with_room(lambda: batch_plan(flink_view(root, request.config))),
         statement=request.statement,
         options=request.shown_options,
     )
@@ -278,7 +290,7 @@ def shuffle_mode(root: b.BatchNode, request: JobRequest) -> str:
 
 def _sorted(root: b.BatchNode) -> int | None:
     """How many bytes all rows have at most that are put in order; None where nobody knows."""
-    sizes = [node.source.traits.most for node in b.all_of(root) if isinstance(node, b.Sort)]
+    sizes = [node.input.most for node in b.all_of(root) if isinstance(node, b.Sort)]
     return None if None in sizes else sum(size for size in sizes if size is not None)
 
 

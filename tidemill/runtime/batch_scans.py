@@ -22,8 +22,8 @@ from tidemill.connectors.metadata import metadata_columns
 from tidemill.errors import ValidationError
 from tidemill.physical.batch import nodes as b
 from tidemill.physical.batch.arrival import scans
-from tidemill.physical.batch.attributes import Attributes
 from tidemill.physical.batch.pushed import Pushed, pushed
+from tidemill.physical.batch.view.attributes import Attributes
 from tidemill.plan.column_filters import column_filters
 from tidemill.runtime.compile.context import CompileContext, MakeSource
 from tidemill.runtime.compile.source import declared, source_request

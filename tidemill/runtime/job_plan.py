@@ -10,8 +10,8 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from enum import Enum
 
-from tidemill.physical.batch.attributes import attributes
 from tidemill.physical.batch.nodes import BatchNode, Sink, TableSourceScan
+from tidemill.physical.batch.view.attributes import attributes
 from tidemill.runtime import graph as g
 
 
@@ -70,7 +70,7 @@ _LONGEST = 2_000
 
 
 def batch_plan(root: BatchNode) -> tuple[PlanNode, ...]:
-    """The nodes of a batch plan, inputs before their readers."""
+    """The nodes of the view of a batch plan, inputs before their readers."""
     found: dict[int, PlanNode] = {}
     waiting = [root]
     while waiting:

@@ -235,6 +235,14 @@ def unread_job(
     return compiled(context, lambda: compiled_outputs(roots, context, config)), context
 
 
+def compiled_inserts(
+    sinks: Sequence[p.Sink], request: JobRequest
+) -> tuple[dict[str, g.ExecNode], CompileContext]:
+    """The graph of each output of a job that is not started, and its compile context, with its sources."""
+    context = job_context(request, sinks, StateNames())
+    return compiled(context, lambda: compiled_outputs(sinks, context, request.config)), context
+
+
 _UNREAD = ValuesSource(columns=(), rows=(), schema="", sequence=False)
 
 

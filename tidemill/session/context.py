@@ -37,7 +37,7 @@ from tidemill.session.catalogs.places import catalog_store, own_catalogs_url
 from tidemill.session.history.keeper import Keeper
 from tidemill.session.job import JobHandle
 from tidemill.session.jobs import Jobs
-from tidemill.session.modules import Modules
+from tidemill.session.modules import METADATA, Modules
 from tidemill.session.permissions import EVERYTHING, Permissions
 from tidemill.session.time_zone import zone_of
 from tidemill.user_functions.kinds import UserFunction
@@ -178,6 +178,11 @@ class SessionContext:
 
     def aggregate_function(self, name: str) -> AggregateFunction | None:
         return registry.aggregate(name)
+
+    def function_table(self, name: str, argument: str) -> CatalogTable | None:
+        if not self.modules.state_is_used or name.lower() != METADATA:
+            return None
+        return of_savepoint.metadata_table(Storage.configured(argument, self.configuration))
 
     def user_function(self, parts: tuple[str, ...], path: ObjectPath) -> UserFunction | None:
         functions = self.catalogs.functions

@@ -11,6 +11,7 @@ from tidemill.session.context import SessionContext
 from tidemill.session.result import TableResult
 from tidemill.session.statements import (
     alter_table,
+    build_savepoint,
     compiled_plans,
     create_table,
     describe,
@@ -105,8 +106,10 @@ HANDLERS: dict[type[s.Statement], Handler] = {
     s.VerifyJob: verifying.verify_job,
     s.DescribeJob: jobs.describe_job,
     s.CreateSavepoint: savepoints.create_savepoint,
+    s.BuildSavepoint: build_savepoint.build_savepoint,
     s.ShowSavepoints: savepoints.show_savepoints,
     s.DescribeSavepoint: savepoints.describe_savepoint,
+    s.DiffSavepoint: savepoints.diff_savepoint,
     s.DropSavepoint: savepoints.drop_savepoint,
     s.Unsupported: _unsupported,
 }

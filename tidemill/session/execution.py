@@ -9,6 +9,7 @@ from __future__ import annotations
 import queue
 import threading
 from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
 from functools import partial
 
@@ -77,7 +78,7 @@ def run_query(context: SessionContext, plan: n.LogicalNode) -> TableResult:
             table = run(planning.batch(context, optimized), job_request(context, "select"))
         return _result(context, plan.fields, iter((table,)), None, changelog=False)
     config = bundled(context.configuration, [plan])
-    node = planning.physical(config, optimized).runs
+    node = planning.physical(config, optimized)
     place = _next_directory(context) if context.place_job is None else ""
     if not place and is_constant(optimized):
         return _constant(context, optimized, config)
@@ -118,6 +119,17 @@ def _same(rows: pa.Table) -> pa.Table:
     return rows
 
 
+@contextmanager
+def in_mode(context: SessionContext, mode: str) -> Iterator[None]:
+    """Within, the session plans in this mode."""
+    before = context.configuration
+    context.configuration = before.with_value(execution_options.RUNTIME_MODE.key, mode)
+    try:
+        yield
+    finally:
+        context.configuration = before
+
+
 def run_inserts(context: SessionContext, sinks: Sequence[n.Sink], *, waits: bool = True) -> TableResult:
     """INSERTs as one job. In batch they have run on return; in streaming the job has been started, and has
     ended where it ``waits`` and the session asks for that."""
@@ -130,7 +142,7 @@ def run_inserts(context: SessionContext, sinks: Sequence[n.Sink], *, waits: bool
                 batch_job.run_insert(_batch_insert(context, sink), job_request(context, name))
         return _inserted(context, fields, None)
     place = (context.place_job or partial(_next_directory, context))()
-    start = inserts_start(context, sinks, name, place)
+    start = starter(context, sinks, name, place)
     strategy = strategy_of(start.request.config) if place else NoRestart()
     job = RestartingJob.follow(start(), start, strategy, start.request.on_event)
     context.jobs.add(job)
@@ -146,7 +158,7 @@ def alter_job(context: SessionContext, job: RestartingJob, sinks: Sequence[n.Sin
     it goes on as if they had run from the beginning. StateError, and the job goes on as it was, if they
     cannot have that."""
     found = state_under(context, sinks, job.directory)
-    start = inserts_start(context, sinks, job.name, job.directory)
+    start = starter(context, sinks, job.name, job.directory)
     former = job.restart
     assert isinstance(former, job_start.InsertsStart)
     if is_backfilled(context) and not (found.is_same and has_same_sinks(former, start)):
@@ -192,21 +204,19 @@ def state_under(context: SessionContext, plans: Sequence[n.LogicalNode], place: 
     savepoint, or the checkpoint of a job. StateError if there is none."""
     config = bundled(context.configuration, plans)
     savepoint = Savepoint.open(Storage.configured(place, config))
-    physical = planning.physical_job(config, [planning.optimized(plan) for plan in plans])
-    roots = [plan.runs for plan in physical]
+    roots = planning.physical_job(config, [planning.optimized(plan) for plan in plans])
     names = job_start.state_names(savepoint.identity, savepoint.commit)
     zone = context.time_zone
     _, compiled = job_start.unread_job(roots, config, frames=context.frames, zone=zone, names=names)
     return evolution(savepoint.identity, job_identity(roots, compiled, "", savepoint.identity.rules))
 
 
-def inserts_start(
-    context: SessionContext, sinks: Sequence[n.Sink], name: str, place: str
+def starter(
+    context: SessionContext, sinks: Sequence[n.Sink], name: str, place: str = ""
 ) -> job_start.InsertsStart:
     """What starts INSERTs as one streaming job, whose state lies in ``place``."""
     config = bundled(context.configuration, sinks)
-    plans = planning.physical_job(config, [_optimized(s) for s in sinks])
-    planned = [plan.runs for plan in plans]
+    planned = planning.physical_job(config, [_optimized(s) for s in sinks])
     request = replace(job_request(context, name, place), config=config)
     roots = [node for node in planned if isinstance(node, p.Sink)]
     return job_start.InsertsStart(roots, request)

@@ -15,11 +15,12 @@ from tidemill.config.option import Configuration
 from tidemill.deep_calls import with_room
 from tidemill.errors import NotSupportedError
 from tidemill.files.file_snapshot import file_snapshot
-from tidemill.physical.batch.explain import Runs, batch_graph, exchange_modes, explain_batch_text
 from tidemill.physical.batch.nodes import BatchNode
+from tidemill.physical.batch.view.flink_view import flink_view
+from tidemill.physical.batch.view.text import Runs, batch_graph, exchange_modes, explain_batch_text
 from tidemill.physical.explain.advice import advice_of
 from tidemill.physical.explain.text import execution_graph, explain_text
-from tidemill.physical.plan import PhysicalPlan
+from tidemill.physical.nodes import PhysicalNode
 from tidemill.plan import nodes as n
 from tidemill.plan.once import once_per_node
 from tidemill.runtime import batch_job, batch_scans, job_start
@@ -49,47 +50,50 @@ def text(context: SessionContext, plans: Sequence[n.LogicalNode], details: tuple
         with file_snapshot():
             return _batch_text(context, plans, wanted)
     config = bundled(context.configuration, plans)
-    physical = planning.physical_job(config, [planning.optimized(plan) for plan in plans])
+    optimized = [planning.optimized(plan) for plan in plans]
+    run = planning.physical_job(config, optimized)
     # What cannot run is not shown either.
-    job = job_start.unread_job(
-        [plan.runs for plan in physical],
-        config,
-        frames=context.frames,
-        zone=context.time_zone,
-    )
-    shown = _shown(plans, physical, wanted, combined(*job), config)
+    job = job_start.unread_job(run, config, frames=context.frames, zone=context.time_zone)
+    views = planning.flink_views(config, optimized)
+    shown = _shown(plans, views, run, wanted, combined(*job), config)
     return f"{shown}\n{execution_text(*job)}" if _EXECUTION_PLAN in wanted else shown
 
 
 def _batch_text(context: SessionContext, plans: Sequence[n.LogicalNode], wanted: set[str]) -> str:
     run = [planning.batch(context, planning.optimized(plan)) for plan in plans]
-    runs = [{**batch_scans.how_read(root, context.time_zone), **_exchanges(context, root)} for root in run]
-    shown = with_room(lambda: explain_batch_text(plans, run, runs))
+    views = with_room(lambda: [flink_view(root, context.configuration) for root in run])
+    runs = [
+        {**batch_scans.how_read(root, context.time_zone), **_exchanges(context, root, view)}
+        for root, view in zip(run, views, strict=True)
+    ]
+    shown = with_room(lambda: explain_batch_text(plans, views, runs))
     if _JSON not in wanted:
         return shown
-    return shown + _graph(with_room(lambda: batch_graph(run, _parallelism(context.configuration))))
+    return shown + _graph(with_room(lambda: batch_graph(views, _parallelism(context.configuration))))
 
 
-def _exchanges(context: SessionContext, root: BatchNode) -> Runs:
+def _exchanges(context: SessionContext, root: BatchNode, view: BatchNode) -> Runs:
     """Spark is asked only where a way was."""
     if SHUFFLE_MODE.key not in context.configuration:
         return {}
     mode = batch_job.shuffle_mode(root, execution.job_request(context, "explain"))
-    return exchange_modes(root, mode, adaptive=not mode.startswith(batch_job.PIPED))
+    return exchange_modes(view, mode, adaptive=not mode.startswith(batch_job.PIPED))
 
 
 def _shown(
     plans: Sequence[n.LogicalNode],
-    physical: list[PhysicalPlan],
+    views: list[PhysicalNode],
+    run: list[PhysicalNode],
     wanted: set[str],
     fewer: frozenset[str],
     config: Configuration,
 ) -> str:
-    advice = advice_of([plan.shown for plan in physical], config) if _ADVICE in wanted else None
+    advice = advice_of(views, config) if _ADVICE in wanted else None
     shown = with_room(
         lambda: explain_text(
             plans,
-            physical,
+            views,
+            run,
             changelog_mode=_CHANGELOG_MODE in wanted,
             combined=fewer,
             advice=advice,
@@ -98,7 +102,7 @@ def _shown(
     )
     if _JSON not in wanted:
         return shown
-    return shown + _graph(with_room(lambda: execution_graph(physical, _parallelism(config))))
+    return shown + _graph(with_room(lambda: execution_graph(views, _parallelism(config))))
 
 
 def _graph(document: str) -> str:

@@ -1,4 +1,6 @@
-"""The modules of a session: ``core``, which has the built-in functions, is the only one there is.
+"""The modules of a session: ``core``, which has the built-in functions, and ``state``.
+
+``state``, which is loaded where a statement asks for it, has the table function ``savepoint_metadata``.
 
 Without it SHOW FUNCTIONS has no built-in ones; those that the SQL standard has can be called still, as in
 Flink, and here so can the others.
@@ -10,7 +12,9 @@ from dataclasses import dataclass, field
 
 from tidemill.errors import ValidationError, unsupported_options
 
-CORE = "core"
+CORE, STATE = "core", "state"
+METADATA = "savepoint_metadata"
+"""The function of the module ``state``."""
 
 
 @dataclass(slots=True)
@@ -23,11 +27,11 @@ class Modules:
     def load(self, name: str, options: dict[str, str]) -> None:
         if name in self.loaded:
             raise ValidationError(f"A module with name '{name}' already exists")
-        if name != CORE:
+        if name not in (CORE, STATE):
             raise ValidationError(
                 f"Could not find any factory for identifier '{name}' that "
                 "implements 'org.apache.flink.table.factories.ModuleFactory' in the classpath.\n\n"
-                f"Available factory identifiers are:\n\n{CORE}"
+                f"Available factory identifiers are:\n\n{CORE}\n{STATE}"
             )
         if options:
             raise ValidationError(unsupported_options(name, options, ()))
@@ -53,3 +57,7 @@ class Modules:
     def core_is_used(self) -> bool:
         """Whether built-in functions are listed."""
         return CORE in self.used
+
+    @property
+    def state_is_used(self) -> bool:
+        return STATE in self.used

@@ -120,5 +120,8 @@ class RecordedEnvironment:
     def function_names(self) -> tuple[str, ...]:
         return self.asked(lambda outside: outside.function_names())
 
+    def function_table(self, name: str, argument: str) -> CatalogTable | None:
+        return self.asked(lambda outside: outside.function_table(name, argument))
+
     def user_function(self, parts: tuple[str, ...], path: ObjectPath) -> UserFunction | None:
         return self.asked(lambda outside: outside.user_function(parts, path))

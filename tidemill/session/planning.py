@@ -15,7 +15,9 @@ from tidemill.connectors import registry as connectors
 from tidemill.deep_calls import with_room
 from tidemill.physical.batch.nodes import BatchNode
 from tidemill.physical.batch.planner import plan_batch
-from tidemill.physical.plan import PhysicalPlan
+from tidemill.physical.context import PlannerContext
+from tidemill.physical.explain.view.flink_view import flink_view
+from tidemill.physical.nodes import PhysicalNode
 from tidemill.physical.planner import plan_job
 from tidemill.physical.traits.mini_batch import mini_batch_config
 from tidemill.plan import nodes as n
@@ -57,16 +59,25 @@ def bind_insert(context: SessionContext, statement: s.Insert, table: CatalogTabl
     return Binder(context).bind_insert(statement, table)
 
 
-def physical(config: Configuration, logical: n.LogicalNode) -> PhysicalPlan:
-    """The streaming plan of an optimised logical plan: as it is shown, and as it runs."""
+def physical(config: Configuration, logical: n.LogicalNode) -> PhysicalNode:
+    """The streaming plan of an optimised logical plan."""
     return physical_job(config, [logical])[0]
 
 
-def physical_job(config: Configuration, logical: Sequence[n.LogicalNode]) -> list[PhysicalPlan]:
+def physical_job(config: Configuration, logical: Sequence[n.LogicalNode]) -> list[PhysicalNode]:
     """The plans of what runs as one job."""
-    return plan_job(
-        logical,
-        config,
+    return plan_job(logical, _planner(config))
+
+
+def flink_views(config: Configuration, logical: Sequence[n.LogicalNode]) -> list[PhysicalNode]:
+    """What EXPLAIN shows of the same."""
+    planner = _planner(config)
+    return with_room(lambda: [flink_view(plan, planner) for plan in logical])
+
+
+def _planner(config: Configuration) -> PlannerContext:
+    return PlannerContext(
+        config=config,
         source_kinds=source_kinds,
         sink_kinds=sink_kinds,
         mini_batch=mini_batch_config(config, explicit=True),

@@ -49,6 +49,10 @@ class TableLayers:
         while len(self.fresh) > 1 and 2 * _rows(self.fresh[0]) >= _rows(self.fresh[1]):
             self.fresh[:2] = _layers(self.merge([r for layer in self.fresh[:2] for r in layer], False))
 
+    def clear(self) -> None:
+        """Forgets all rows."""
+        self.stored, self.fresh, self.taken = [], [], True
+
     def take_below(self, code: int) -> list[RunReader]:
         """Removes the rows with a code below ``code`` from all layers, and gives them, newest first."""
         gone: list[RunReader] = []

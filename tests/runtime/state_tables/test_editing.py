@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from dataclasses import replace
 from pathlib import Path
+from shutil import rmtree
 from typing import Any
 
 import numpy as np
@@ -11,17 +12,17 @@ import pyarrow as pa
 import pytest
 
 from tidemill.changelog.hashing import hash_columns
+from tidemill.changelog.rowkind import RowKind
 from tidemill.connectors.worker_errors import WorkerError, find_error
 from tidemill.errors import NotSupportedError, StateError, ValidationError
 from tidemill.files.storage import Storage
 from tidemill.runtime.checkpoint.directory import EpochCommit
 from tidemill.runtime.checkpoint.identity import JobIdentity
 from tidemill.runtime.checkpoint.savepoint import Savepoint, Snapshot
-from tidemill.runtime.state_tables.editing import SavepointSink, parts_of, sink_of
+from tidemill.runtime.state_tables.editing import Edit, SavepointSink, claim, parts_of, sink_of
 from tidemill.runtime.state_tables.naming import (
     OperatorState,
     find_table,
-    known_layout,
     operators_of,
     state_files,
 )
@@ -83,16 +84,22 @@ def sink(
     place: Path,
     name: str = "group_aggregate_1_groups",
     fields: tuple[Field, ...] = FIELDS,
+    *,
+    deletes: bool = False,
 ) -> SavepointSink:
-    found = find_table(operators_of(savepoint), name)
+    operators = operators_of(savepoint)
+    found = find_table(operators, name)
     assert found is not None
-    layout = known_layout(state_files(savepoint), found[1])
-    return sink_of(savepoint, *found, layout, Storage(str(place)), fields)
+    edit = Edit(fields=fields, deletes=deletes)
+    return sink_of(savepoint, operators, *found, Storage(str(place)), edit)
 
 
 def written(made: SavepointSink, rows: list[Row]) -> list[str]:
     """The tokens of one task that has all rows."""
-    batch = pa.record_batch(list(columns_of(rows).values()), names=[f"c{n}" for n in range(5)])
+    columns = columns_of(rows)
+    if made.edit.deletes:
+        columns["$kind"] = pa.array([int(RowKind.DELETE)] * len(rows), pa.int8())
+    batch = pa.RecordBatch.from_pydict(columns)
     tokens = made.writer.write(made.writer.route([batch]))
     return [token for batch in tokens for token in batch.column(0).to_pylist()]
 
@@ -103,6 +110,13 @@ def records(savepoint: Savepoint) -> list[Row]:
     pieces = [p for s in slices for p in live_rows(state_files(savepoint), [s], "groups", 0)]
     rows = [row for piece in pieces for row in piece.select([CITY, *COLUMNS]).to_pylist()]
     return sorted(tuple(row.values()) for row in rows)
+
+
+def values(savepoint: Savepoint) -> list[tuple[str, int]]:
+    (operator,) = operators_of(savepoint)
+    slices = [s for _, parts in sorted(operator.slices.items()) for s in parts]
+    pieces = [p for s in slices for p in live_rows(state_files(savepoint), [s], VALUES.name, 0)]
+    return sorted((row[CITY], row["$value0"]) for piece in pieces for row in piece.to_pylist())
 
 
 def listed(place: Path) -> dict[str, bytes]:
@@ -139,6 +153,7 @@ def test_a_new_savepoint_has_the_rows_and_the_old_one_stays(savepoint: Savepoint
         (("c3", None, 0, 1, 2), r"column 'COUNT\(\*\)' must be 1 or more"),
         (("c3", 4, -1, 1, 2), r"column 'COUNT\(v\)' must be 0 or more"),
         (("c3", 4, 5, 1, 2), r"column 'COUNT\(v\)' counts more rows than 'COUNT\(\*\)'"),
+        (("c3", 4, 0, 1, 2), r"column 'SUM\(v\)' must be 0 or NULL where 'COUNT\(v\)' is 0. The row: .*c3"),
         (("c3", 4, 4, None, 2), r"column 'SUM\(v\)' must not be NULL where 'COUNT\(v\)' is more than 0"),
         (("c3", 4, 3, 1, 3), r"column 'COUNT\(DISTINCT u\)' is made of another table of the operator"),
         (("c3", 4, 3, 1, None), r"column 'COUNT\(DISTINCT u\)' is made of another table of the operator"),
@@ -177,11 +192,83 @@ def test_a_damaged_savepoint_is_not_edited(savepoint: Savepoint, tmp_path: Path)
     run = next(path for path in savepoint.files if path.endswith(".arrow"))
     file = tmp_path / "old" / run
     file.write_bytes(file.read_bytes()[:-1] + b"x")
-    made = sink(savepoint, tmp_path / "new")
     with pytest.raises(StateError, match="is damaged"):
+        sink(savepoint, tmp_path / "new").begin()
+    assert not (tmp_path / "new").exists()
+
+
+def test_a_half_copied_savepoint_is_not_edited(savepoint: Savepoint, tmp_path: Path) -> None:
+    manifest = next(path for path in savepoint.files if path.endswith(".manifest.json"))
+    made = sink(savepoint, tmp_path / "new")
+    (tmp_path / "old" / manifest).unlink()
+    with pytest.raises(StateError, match=r"is damaged.*cannot be read"):
         made.begin()
     made.discard(1)
     assert not (tmp_path / "new").exists()
+
+
+def test_of_two_edits_to_one_place_one_is_refused(savepoint: Savepoint, tmp_path: Path) -> None:
+    """The one that is refused takes nothing from the other, also where both saw an empty place."""
+    first, second = (sink(savepoint, tmp_path / "new") for _ in range(2))
+    first.begin()
+    with pytest.raises(StateError, match="the directory is not empty"):
+        second.begin()
+    with pytest.raises(StateError, match="another statement writes there"):
+        claim(second.target, second.savepoint.identity)
+    second.discard(1)
+    first.publish(1, written(first, [("c3", 4, 3, 1, 2)]))
+    Savepoint.open(Storage(str(tmp_path / "new"))).check_whole()
+
+
+def test_a_place_that_cannot_be_written_is_named(savepoint: Savepoint, tmp_path: Path) -> None:
+    (tmp_path / "file").touch()
+    with pytest.raises(StateError, match=r"The savepoint '.*/file/new' cannot be written"):
+        sink(savepoint, tmp_path / "file" / "new").begin()
+
+
+def test_a_savepoint_of_a_newer_version_is_named(savepoint: Savepoint, tmp_path: Path) -> None:
+    mark = tmp_path / "old" / "savepoint.json"
+    mark.write_text(mark.read_text().replace('"version":4', '"version":99'))
+    with pytest.raises(StateError, match=r"'savepoint.json' of the savepoint .*version 99"):
+        Savepoint.open(savepoint.storage)
+
+
+def test_killed_before_the_last_step_there_is_no_savepoint(savepoint: Savepoint, tmp_path: Path) -> None:
+    """Wherever the process ended: after the claim, after the links, after the tasks, before the mark."""
+    place, states = tmp_path / "new", list[str]()
+
+    def left() -> None:
+        with pytest.raises(StateError, match="it was never finished"):
+            Savepoint.open(Storage(str(place)))
+        states.append("\n".join(sorted(listed(place))))
+
+    made = sink(savepoint, place)
+    claim(made.target, made.savepoint.identity)
+    left()
+    rmtree(place)
+    made = sink(savepoint, place)
+    made.begin()
+    left()
+    tokens = written(made, [("c3", 4, 3, 1, 2)])
+    left()
+    with pytest.raises(StateError, match="the directory is not empty"):
+        sink(savepoint, place).begin()
+    made.publish(1, tokens)
+    assert len(set(states)) == 3
+    assert Savepoint.open(Storage(str(place))).epoch == 7
+
+
+def test_deleted_groups_take_their_values_along(savepoint: Savepoint, tmp_path: Path) -> None:
+    kept = records(savepoint)
+    gone, stays = [r for r in kept if r[0] in ("c3", kept[0][0])], [r for r in kept if r[0] == kept[-1][0]]
+    made = sink(savepoint, tmp_path / "new", deletes=True)
+    made.begin()
+    made.publish(1, written(made, [(city, None, None, None, None) for city, *_ in gone]))
+    new = Savepoint.open(Storage(str(tmp_path / "new")))
+    new.check_whole()
+    assert records(new) == [r for r in kept if r not in gone]
+    assert stays[0] in records(new)
+    assert values(new) == [(r[0], r[3]) for r in kept if r not in gone]
 
 
 def test_rows_that_another_hash_orders_are_read_alone(savepoint: Savepoint, tmp_path: Path) -> None:
@@ -221,7 +308,9 @@ def test_a_table_without_the_keys_is_refused(savepoint: Savepoint, tmp_path: Pat
 
 
 def test_other_tables_are_read_alone(savepoint: Savepoint, tmp_path: Path) -> None:
-    with pytest.raises(NotSupportedError, match="Rows of 'group_aggregate_1_distinct_u' cannot be written"):
+    with pytest.raises(
+        NotSupportedError, match=r"Rows of 'group_aggregate_1_distinct_u', a table of group-a.*, cannot be"
+    ):
         sink(savepoint, tmp_path / "new", "group_aggregate_1_distinct_u")
 
 

@@ -12,7 +12,7 @@ import pytest
 from tidemill.catalog.table import CatalogTable, Column, ObjectPath
 from tidemill.changelog.hashing import hash_columns
 from tidemill.connectors.api import SourceRequest
-from tidemill.errors import StateError, ValidationError
+from tidemill.errors import NotSupportedError, StateError, ValidationError
 from tidemill.files.storage import Storage
 from tidemill.runtime.checkpoint.directory import EpochCommit
 from tidemill.runtime.checkpoint.identity import JobIdentity
@@ -148,6 +148,19 @@ def test_a_declared_table_must_fit(savepoint: Savepoint) -> None:
         CONNECTOR.source(request(savepoint, "join_1", x=BIGINT))
     with pytest.raises(ValidationError, match="There is no table 'nosuch' in the savepoint"):
         CONNECTOR.source(request(savepoint, "nosuch", x=BIGINT))
+
+
+def test_rows_change_through_tables_with_all_columns(savepoint: Savepoint) -> None:
+    whole = request(savepoint, "join_1", l0=STRING, l1=STRING)
+    assert CONNECTOR.fixed_columns(whole.table, whole.options) == ("l0", "l1", "partition_id")
+    part = request(savepoint, "join_1", l0=STRING)
+    with pytest.raises(NotSupportedError, match="the table lacks the column 'l1' of the state"):
+        CONNECTOR.fixed_columns(part.table, part.options)
+    about = request(savepoint, "operators", text=STRING)
+    with pytest.raises(
+        NotSupportedError, match="Rows of 'operators' cannot change: it is about the savepoint"
+    ):
+        CONNECTOR.fixed_columns(about.table, about.options)
 
 
 def test_a_savepoint_that_is_not_whole_is_named(savepoint: Savepoint) -> None:

@@ -26,7 +26,6 @@ from tidemill.physical.traits.changelog_mode import insert_only
 from tidemill.plan.expressions import AggregateCall, Call, Expr, InputRef, Literal
 from tidemill.types import logical as t
 
-PHASE = "REUSE"
 _HASH, _WORD, _LENGTH, _TEXT = 8.0, 1.0, 4.0, 8.0
 _WIDEST, _NARROWEST = 64, 8
 _WORSE = 1.1
@@ -43,36 +42,35 @@ _WIDTHS: dict[type[t.LogicalType], float] = {
 
 def shared(node: p.GroupAggregate) -> p.GroupAggregate:
     """``node`` as it runs: the two operators where the keys share their state, else the plain one."""
-    core = node.core
-    if core is None or core.reuse is None:
+    if node.reuse is None:
         return node
-    if not insert_only(core.input):
-        return _counting(node, core, core.reuse)
-    reuse = with_width(core.reuse, core.input, core.keys)
-    return replace(node, core=replace(core, reuse=None)) if reuse is None else _growing(node, core, reuse)
+    plain = replace(node, reuse=None)
+    if not insert_only(node.input):
+        # Not done unasked: how many rows a value has under a key takes as much as a value.
+        return _counted(plain, node.reuse, _flagged(node, node.reuse)) if node.reuse.forced else plain
+    reuse = with_width(node.reuse, node.source, node.keys)
+    return plain if reuse is None else _growing(plain, reuse)
 
 
 def unshared(node: p.PhysicalNode) -> p.PhysicalNode:
     """``node`` without what ``shared`` made of it: the operators below it fold the changes of an epoch."""
-    core = node.core if isinstance(node, p.GroupAggregate) else None
-    return node if core is None or core.alone is None else core.alone
+    alone = node.alone if isinstance(node, p.GroupAggregate) else None
+    return alone or node
 
 
-def shared_part(node: p.GroupAggregate | p.GlobalGroupAggregate) -> p.PhysicalNode:
+def shared_part(node: p.GroupAggregate) -> p.PhysicalNode:
     """The lower one of the operators of ``shared``, which keeps the values."""
-    assert node.core is not None
-    below = node.core.input
+    below = node.source
     return below if isinstance(below, p.SharedDistinct) else below.inputs[0].inputs[0]
 
 
-def shared_reads(node: p.GroupAggregate | p.GlobalGroupAggregate) -> p.PhysicalNode:
+def shared_reads(node: p.GroupAggregate) -> p.PhysicalNode:
     """What the operators of ``shared`` read."""
     below = shared_part(node)
     if isinstance(below, p.SharedDistinct):
         return below.input.inputs[0]
-    assert isinstance(below, p.GroupAggregate | p.GlobalGroupAggregate)
-    assert below.core is not None
-    return below.core.input.inputs[0]
+    assert isinstance(below, p.GroupAggregate)
+    return below.source.inputs[0]
 
 
 def with_width(
@@ -109,54 +107,46 @@ def _average(reuse: p.DistinctReuse, place: int, kind: t.LogicalType) -> float:
     return _LENGTH + sum(len(str(v).encode()) for v in values if v is not None) / len(values)
 
 
-def _growing(node: p.GroupAggregate, core: p.AggregateCore, reuse: p.DistinctReuse) -> p.GroupAggregate:
+def _growing(plain: p.GroupAggregate, reuse: p.DistinctReuse) -> p.GroupAggregate:
     """The numbers of what is new for each key, added up."""
-    child = _below(core, reuse)
-    keys = tuple(core.input.fields[k] for k in core.keys)
+    keys = tuple(plain.input.fields[k] for k in plain.keys)
     number = t.Field(free_name("$new", [f.name for f in keys]), t.BigIntType(nullable=False))
-    part = finish(
-        p.SharedDistinct(
-            fields=(*keys, number), traits=PENDING, input=exchange(child, reuse.kept), shared=reuse
-        )
-    )
-    calls = tuple(replace(c, function="$SUM0", args=(len(keys),), distinct=False) for c in core.calls)
-    return _adding(node, replace(core, reuse=reuse), part, calls)
+    below = exchange(_below(plain, reuse), reuse.kept)
+    part = finish(p.SharedDistinct(fields=(*keys, number), traits=PENDING, input=below, shared=reuse))
+    calls = tuple(replace(c, function="$SUM0", args=(len(keys),), distinct=False) for c in plain.calls)
+    return _adding(plain, reuse, part, calls)
 
 
 def _adding(
-    node: p.GroupAggregate, core: p.AggregateCore, below: p.PhysicalNode, calls: tuple[AggregateCall, ...]
+    plain: p.GroupAggregate,
+    reuse: p.DistinctReuse,
+    below: p.PhysicalNode,
+    calls: tuple[AggregateCall, ...],
 ) -> p.GroupAggregate:
-    keys = tuple(range(len(core.keys)))
+    keys = tuple(range(len(plain.keys)))
     return finish(
         p.GroupAggregate(
-            fields=node.fields,
+            fields=plain.fields,
             traits=PENDING,
             input=exchange(below, keys),
             keys=keys,
             calls=calls,
-            phase=PHASE,
-            core=replace(
-                core, input=below, keys=keys, calls=calls, alone=replace(node, core=replace(core, reuse=None))
-            ),
+            state_ttl=plain.state_ttl,
+            reuse=reuse,
+            alone=plain,
+            part=True,
         )
     )
 
 
-def _counting(node: p.GroupAggregate, core: p.AggregateCore, reuse: p.DistinctReuse) -> p.GroupAggregate:
-    """Where rows go again: not done unasked, as how many a value has under a key takes as much as a value."""
-    if not reuse.forced:
-        return replace(node, core=replace(core, reuse=None))
-    return _counted(node, core, reuse, _flagged(core, reuse))
-
-
-def _below(core: p.AggregateCore, reuse: p.DistinctReuse) -> p.PhysicalNode:
+def _below(node: p.GroupAggregate, reuse: p.DistinctReuse) -> p.PhysicalNode:
     """What the lower aggregation reads: the rows once, not once for each of GROUPING SETS."""
-    return core.input.inputs[0] if reuse.expanded else core.input
+    return node.source.inputs[0] if reuse.expanded else node.source
 
 
-def _flagged(core: p.AggregateCore, reuse: p.DistinctReuse) -> p.GroupAggregate:
+def _flagged(plain: p.GroupAggregate, reuse: p.DistinctReuse) -> p.GroupAggregate:
     """By the other keys and the value: how many rows it has under each combination."""
-    child = _below(core, reuse)
+    child = _below(plain, reuse)
     fields = [child.fields[c] for c in reuse.kept]
     refs: list[Expr] = [InputRef(type=child.fields[c].type, index=c) for c in reuse.kept]
     flags = [_is_of(combination, child) for combination in reuse.combinations]
@@ -177,8 +167,7 @@ def _flagged(core: p.AggregateCore, reuse: p.DistinctReuse) -> p.GroupAggregate:
             input=exchange(calc, keys),
             keys=keys,
             calls=calls,
-            phase=PHASE,
-            core=p.AggregateCore(input=calc, keys=keys, calls=calls),
+            part=True,
         )
     )
 
@@ -202,15 +191,13 @@ def _flag(number: int, first: int) -> AggregateCall:
     return AggregateCall(function="COUNT", args=(), type=kind, name=f"$has{number}", filter=first + number)
 
 
-def _counted(
-    node: p.GroupAggregate, core: p.AggregateCore, reuse: p.DistinctReuse, flagged: p.GroupAggregate
-) -> p.GroupAggregate:
+def _counted(plain: p.GroupAggregate, reuse: p.DistinctReuse, flagged: p.GroupAggregate) -> p.GroupAggregate:
     """A row for each combination that a value has, counted."""
-    keys = tuple(range(len(core.keys)))
+    keys = tuple(range(len(plain.keys)))
     value = flagged.fields[len(reuse.kept) - 1]
     seen = t.Field("$seen", flagged.fields[-1].type)
-    fields = (*(core.input.fields[k] for k in core.keys), value)
-    rows = tuple(_row(core, reuse, flagged, i) for i in range(len(reuse.combinations)))
+    fields = (*(plain.input.fields[k] for k in plain.keys), value)
+    rows = tuple(_row(plain, reuse, flagged, i) for i in range(len(reuse.combinations)))
     expand = finish(p.Expand(fields=(*fields, seen), traits=PENDING, input=flagged, projections=rows))
     refs = tuple(InputRef(type=f.type, index=i) for i, f in enumerate(fields))
     calc = finish(
@@ -222,8 +209,8 @@ def _counted(
             condition=_is_there(InputRef(type=seen.type, index=len(fields))),
         )
     )
-    calls = tuple(replace(c, args=(len(keys),), distinct=False) for c in core.calls)
-    return _adding(node, core, calc, calls)
+    calls = tuple(replace(c, args=(len(keys),), distinct=False) for c in plain.calls)
+    return _adding(plain, reuse, calc, calls)
 
 
 def _is_there(seen: InputRef) -> Expr:
@@ -232,15 +219,15 @@ def _is_there(seen: InputRef) -> Expr:
 
 
 def _row(
-    core: p.AggregateCore, reuse: p.DistinctReuse, flagged: p.GroupAggregate, number: int
+    plain: p.GroupAggregate, reuse: p.DistinctReuse, flagged: p.GroupAggregate, number: int
 ) -> tuple[Expr, ...]:
     """The keys of a combination, the value, and its flag."""
     constants = dict(zip(reuse.places, reuse.combinations[number].values, strict=True))
     columns: Sequence[int] = range(len(flagged.fields))
     rest = iter(columns)
     found: list[Expr] = []
-    for place, key in enumerate(core.keys):
-        kind = core.input.fields[key].type
+    for place, key in enumerate(plain.keys):
+        kind = plain.input.fields[key].type
         if place in constants:
             found.append(Literal(type=kind, value=constants[place]))
         else:

@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import replace
 
+from tidemill.config.optimizer_options import DISTINCT_SPLIT_BUCKETS, DISTINCT_SPLIT_ENABLED
+from tidemill.config.option import Configuration
 from tidemill.operators.aggregates.declaration import Merging
 from tidemill.operators.aggregates.registry import declared
 from tidemill.physical import nodes as p
@@ -41,6 +43,33 @@ def _merges(call: AggregateCall, inputs: tuple[Field, ...]) -> bool:
     )
 
 
+def mergeable(calls: Sequence[AggregateCall]) -> bool:
+    """Whether Flink can put together what two phases accumulate."""
+    found = [declared(c.function) for c in calls]
+    return all(x is not None and x.phases.two_phase for x in found)
+
+
+def split_buckets(calls: tuple[AggregateCall, ...], keys: tuple[int, ...], config: Configuration) -> int:
+    """In how many buckets Flink splits what is DISTINCT; 0 where it splits nothing."""
+    if not config.read(DISTINCT_SPLIT_ENABLED) or not any(c.distinct for c in calls):
+        return 0
+    found = [declared(c.function) for c in calls]
+    every = all(x is not None and x.phases.split for x in found)
+    return config.read(DISTINCT_SPLIT_BUCKETS) if every and bucket_columns(calls, keys) else 0
+
+
+def bucket_columns(calls: tuple[AggregateCall, ...], keys: tuple[int, ...]) -> tuple[int, ...]:
+    """The columns that Flink splits by."""
+    used = {a for c in calls if is_bucketed(c) for a in c.args}
+    return tuple(sorted(used - set(keys)))
+
+
+def is_bucketed(call: AggregateCall) -> bool:
+    """Whether Flink splits ``call`` by its own column: it is DISTINCT, or MIN, MAX and the like."""
+    found = declared(call.function)
+    return call.distinct or (found is not None and found.phases.bucketed)
+
+
 def parts_of(calls: tuple[AggregateCall, ...], inputs: tuple[Field, ...]) -> tuple[AggregateCall, ...]:
     """What is computed of each part: the calls, of AVG a sum and a count."""
     return tuple(part for call in calls for part in _parts(call, inputs))
@@ -53,6 +82,13 @@ def _parts(call: AggregateCall, inputs: tuple[Field, ...]) -> tuple[AggregateCal
     integer = isinstance(inputs[call.args[0]].type, INTEGER_TYPES)
     kinds = {"COUNT": BIGINT, "$SUM0": BIGINT if integer else call.type}
     return tuple(replace(call, function=part, type=kinds[part]) for part in found.parts)
+
+
+def is_averaged(node: p.PhysicalNode) -> bool:
+    """Whether Flink splits ``node``, and makes averages of the halves' sums in a Calc above."""
+    if not isinstance(node, p.WindowAggregate) or not node.split:
+        return False
+    return len(parts_of(node.calls, node.input.fields)) > len(node.calls)
 
 
 def merged_by(call: AggregateCall) -> str:

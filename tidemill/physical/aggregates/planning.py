@@ -5,8 +5,8 @@ from __future__ import annotations
 from tidemill.config.option import Configuration
 from tidemill.operators.aggregates.registry import declared
 from tidemill.physical import nodes as p
-from tidemill.physical.aggregates.distinct_split import can_split, split
 from tidemill.physical.aggregates.known_keys import known_keys
+from tidemill.physical.aggregates.parts import split_buckets
 from tidemill.physical.finish import PENDING, exchange, finish
 from tidemill.plan import nodes as n
 from tidemill.plan.expressions import AggregateCall, Cast, Expr, InputRef
@@ -18,15 +18,6 @@ def plan_aggregate(
 ) -> p.PhysicalNode:
     if _is_needless(node, child):
         return _without_aggregation(node, child)
-    core = p.AggregateCore(
-        input=child,
-        keys=node.keys,
-        calls=node.calls,
-        state_ttl=state_ttl,
-        reuse=known_keys(node, config, state_ttl),
-    )
-    if can_split(node.calls, node.keys, config):
-        return split(node, child, core, config)
     return finish(
         p.GroupAggregate(
             fields=node.fields,
@@ -34,8 +25,10 @@ def plan_aggregate(
             input=exchange(child, node.keys),
             keys=node.keys,
             calls=node.calls,
-            core=core,
             ttl_hints=node.hints,
+            state_ttl=state_ttl,
+            split=split_buckets(node.calls, node.keys, config),
+            reuse=known_keys(node, config, state_ttl),
         )
     )
 
@@ -68,9 +61,13 @@ def distinct(node: p.PhysicalNode, fields: tuple[Field, ...], state_ttl: int) ->
     if node.traits.unique_keys:
         return node
     keys = tuple(range(len(fields)))
-    core = p.AggregateCore(input=node, keys=keys, calls=(), state_ttl=state_ttl)
     return finish(
         p.GroupAggregate(
-            fields=fields, traits=PENDING, input=exchange(node, keys), keys=keys, calls=(), core=core
+            fields=fields,
+            traits=PENDING,
+            input=exchange(node, keys),
+            keys=keys,
+            calls=(),
+            state_ttl=state_ttl,
         )
     )

@@ -33,7 +33,6 @@ from tidemill.config.optimizer_options import (
 from tidemill.config.option import Configuration
 from tidemill.operators.window.assigners.kind import WindowKind
 from tidemill.physical import nodes as p
-from tidemill.physical.aggregates.distinct_split import PHASE
 from tidemill.physical.aggregates.parts import adds_up, parts_of, starts_tell, summed
 from tidemill.physical.finish import PENDING, exchange, finish, references
 from tidemill.physical.names import free_name
@@ -48,6 +47,8 @@ the rows of all buckets are nothing beside those that are counted. A part of wha
 is by bucket."""
 OF_ROWS = 16
 """Buckets at most of windows that rows make: each of them has the bounds that all rows make."""
+PHASE = "SPLIT"
+"""Marks the copies of rows."""
 _BOUND = t.TimestampType(precision=3, nullable=False)
 _TRUE, _FALSE = (Literal(type=t.BOOLEAN, value=value) for value in (True, False))
 
@@ -89,7 +90,7 @@ def copies_of(part: p.WindowAggregate) -> p.Expand | None:
 def _reads(node: p.WindowAggregate) -> p.PhysicalNode:
     """What makes the rows that it gets."""
     below = node.input
-    while isinstance(below, p.Exchange | p.LocalWindowAggregate):
+    while isinstance(below, p.Exchange):
         below = below.input
     return below
 

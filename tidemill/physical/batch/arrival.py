@@ -21,14 +21,13 @@ from tidemill.plan.expressions import AggregateCall
 def scans(root: b.BatchNode) -> list[tuple[b.TableSourceScan, bool]]:
     """The scans of a plan, each once for every way it is read: with the order of its rows, or without."""
     found: dict[tuple[int, bool], b.BatchNode] = {}
-    waiting = [(b.operator(root), False)]
+    waiting = [(root, False)]
     while waiting:
         node, ordered = waiting.pop()
         if (id(node), ordered) in found:
             continue
         found[id(node), ordered] = node
-        sources = map(b.operator, node.inputs)
-        waiting += zip(sources, asked(node, ordered), strict=True)
+        waiting += zip(node.inputs, asked(node, ordered), strict=True)
     return [(node, ordered) for (_, ordered), node in found.items() if isinstance(node, b.TableSourceScan)]
 
 
@@ -91,4 +90,4 @@ def _is_long_sum(call: AggregateCall, node: b.Aggregate) -> bool:
     found = declared(call.function)
     if found is None or found.merging is not Merging.IF_EXACT:
         return False
-    return needs_kernel(node.source.fields[call.args[0]].type, call.distinct)
+    return needs_kernel(node.input.fields[call.args[0]].type, call.distinct)

@@ -1,9 +1,8 @@
-"""Joins of a batch plan: Flink's name by what is known of the inputs, and which side is sent to every task.
+"""Joins of a batch plan: which side is sent to every task, and what the query's hints say.
 
-Small inputs and conditions without keys are nested loops in Flink's plans, inputs that are partitioned by
-the keys already a merge join, others a hash join. What runs is Spark's choice, but for two things: it knows
-no sizes of tables that are read in Python workers, so a side whose rows are surely few is said to be; and a
-hint of the query's is Spark's own of that meaning, if the kind of join allows it.
+What runs is Spark's choice, but for two things: it knows no sizes of tables that are read in Python workers,
+so a side whose rows are surely few is said to be; and a hint of the query's is Spark's own of that meaning,
+if the kind of join allows it.
 """
 
 from __future__ import annotations
@@ -12,9 +11,8 @@ from dataclasses import dataclass
 from functools import reduce
 
 from tidemill.functions.comparison import SAME
-from tidemill.physical.batch.nodes import BatchNode, CountedSets, Join, Traits, Union
-from tidemill.physical.batch.sizes import width
-from tidemill.physical.batch.steps import broadcast, exchange
+from tidemill.physical.batch.nodes import BatchNode, CountedSets, Join, Union
+from tidemill.physical.batch.sizes import with_fields
 from tidemill.physical.conditions import loose_pair
 from tidemill.physical.joins.planning import split_condition
 from tidemill.plan import nodes as n
@@ -42,34 +40,15 @@ class JoinRequest:
     strategies: tuple[tuple[str, str], ...] = ()
 
     def planned(self, left: BatchNode, right: BatchNode) -> Join:
-        keys = key_columns(self.condition, left)
-        build = _build_side(self.kind, left, right)
-        both_sized = left.traits.sized and right.traits.sized
-        inputs = (left, right)
-        hint, side = self._hint(bool(keys[0]))
-        if hint:
-            build = side
-            title, inputs = _hinted_inputs(hint, left, right, keys, side)
-        elif keys[0] and left.traits.partitioned == keys[0] and right.traits.partitioned == keys[1]:
-            title, build = "SortMergeJoin", ""
-        elif not keys[0] or both_sized:
-            title, inputs = "NestedLoopJoin", _nested_inputs(self.kind, left, right, build)
-        else:
-            title, inputs = "HashJoin", (exchange(left, keys[0]), exchange(right, keys[1]))
+        hint, side = self._hint(bool(key_columns(self.condition, left)[0]))
         return Join(
             fields=self.fields,
-            traits=Traits(
-                sized=both_sized,
-                reduced=True,
-                partitioned=keys[0] if title == "HashJoin" else (),
-                most=left.traits.most if self.kind in _LEFT_ONLY else None,
-            ),
-            left=inputs[0],
-            right=inputs[1],
+            most=left.most if self.kind in _LEFT_ONLY else None,
+            left=left,
+            right=right,
             kind=self.kind,
             condition=self.condition,
-            title=title,
-            build=build,
+            build=side,
             broadcast="" if hint else self._broadcast(left, right),
             hint=hint,
             null_aware=self._is_null_aware(left),
@@ -98,9 +77,9 @@ class JoinRequest:
         """The smaller of the sides that may be and are small enough."""
         sides = (("left", left, _BUILDS_LEFT), ("right", right, _BUILDS_RIGHT))
         fitting = [
-            (side.traits.most, name)
+            (side.most, name)
             for name, side, kinds in sides
-            if self.kind in kinds and side.traits.most is not None and side.traits.most <= self.threshold
+            if self.kind in kinds and side.most is not None and side.most <= self.threshold
         ]
         return min(fitting, default=(0, ""))[1]
 
@@ -116,33 +95,6 @@ def key_columns(condition: Expr, left: BatchNode) -> tuple[tuple[int, ...], tupl
     return tuple(a for a, _ in placed), tuple(c for _, c in placed)
 
 
-def _build_side(kind: n.JoinKind, left: BatchNode, right: BatchNode) -> str:
-    if kind in (n.JoinKind.LEFT, n.JoinKind.SEMI, n.JoinKind.ANTI):
-        return "right"
-    if kind is n.JoinKind.RIGHT or len(left.fields) <= len(right.fields):
-        return "left"
-    return "right"
-
-
-def _nested_inputs(
-    kind: n.JoinKind, left: BatchNode, right: BatchNode, build: str
-) -> tuple[BatchNode, BatchNode]:
-    if kind is n.JoinKind.FULL:
-        return (exchange(left, ()), exchange(right, ()))
-    return (broadcast(left), right) if build == "left" else (left, broadcast(right))
-
-
-def _hinted_inputs(
-    hint: str, left: BatchNode, right: BatchNode, keys: tuple[tuple[int, ...], ...], side: str
-) -> tuple[str, tuple[BatchNode, BatchNode]]:
-    """Flink's name for a join by ``hint``, and what it shows below."""
-    if hint in ("SHUFFLE_HASH", "SHUFFLE_MERGE"):
-        title = "HashJoin" if hint == "SHUFFLE_HASH" else "SortMergeJoin"
-        return title, (exchange(left, keys[0]), exchange(right, keys[1]))
-    sent = (broadcast(left), right) if side == "left" else (left, broadcast(right))
-    return "HashJoin" if hint == "BROADCAST" else "NestedLoopJoin", sent
-
-
 def set_operation(node: n.SetOp, branches: list[BatchNode], threshold: int) -> BatchNode:
     """The branches combined; of INTERSECT and EXCEPT (and UNION) the duplicates are still there."""
     if node.kind is n.SetKind.UNION:
@@ -153,22 +105,13 @@ def set_operation(node: n.SetOp, branches: list[BatchNode], threshold: int) -> B
 
 
 def _union(node: n.SetOp, left: BatchNode, right: BatchNode) -> Union:
-    most = [_of_fields(x, node.fields) for x in (left, right)]
-    traits = Traits(
-        sized=left.traits.sized and right.traits.sized,
-        reduced=left.traits.reduced,
-        most=None if None in most else sum(x for x in most if x is not None),
-    )
-    return Union(fields=node.fields, traits=traits, branches=(left, right))
-
-
-def _of_fields(node: BatchNode, fields: tuple[Field, ...]) -> int | None:
-    return None if node.traits.most is None else node.traits.most * width(fields) // width(node.fields)
+    sizes = [with_fields(x, node.fields) for x in (left, right)]
+    most = None if None in sizes else sum(x for x in sizes if x is not None)
+    return Union(fields=node.fields, most=most, branches=(left, right))
 
 
 def _counted(node: n.SetOp, left: BatchNode, right: BatchNode) -> CountedSets:
-    traits = Traits(reduced=True, most=left.traits.most)
-    return CountedSets(fields=node.fields, traits=traits, kind=node.kind, left=left, right=right)
+    return CountedSets(fields=node.fields, most=left.most, kind=node.kind, left=left, right=right)
 
 
 def _matching(node: n.SetOp, left: BatchNode, right: BatchNode, threshold: int) -> Join:

@@ -1,11 +1,9 @@
-"""The nodes of a batch plan: what runs, under Flink's names.
+"""The nodes of a batch plan: each is an operator, and becomes one piece of a Spark frame.
 
-Two kinds. Operators (``Calc``, ``Aggregate``, ``Join``...) each become one piece of a Spark frame. A ``Step``
-is a node that Flink's plan has and Spark makes by itself when it plans the operator above (an exchange, a
-local phase, a sort that an aggregation needs): it is shown with an attribute that says so, and is never
-compiled. An operator's expressions are over the fields of its ``source``, the nearest operator below.
+What Flink's plans have beside them (exchanges, local phases, sorts that an aggregation needs) Spark makes by
+itself; EXPLAIN shows it (``view``). An operator's expressions are over the fields of its input.
 
-Invariants: a node's ``fields`` are its output columns, uniquely named; a plan's leaves are operators.
+Invariants: a node's ``fields`` are its output columns, uniquely named.
 """
 
 from __future__ import annotations
@@ -22,25 +20,12 @@ from tidemill.user_functions.calls import BoundTable
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Traits:
-    """What is known of a node's rows before they are read.
-
-    ``sized``: they come from files or constants, of which Flink's planner takes a small number for granted;
-    ``reduced``: fewer than were read. Both only choose between names of one thing. ``partitioned``: the
-    columns they are distributed by. ``most``: about how many bytes they are at most, None if that is
-    unknown; it decides what is broadcast, so nothing lowers it that might not hold.
-    """
-
-    sized: bool = False
-    reduced: bool = False
-    partitioned: tuple[int, ...] = ()
-    most: int | None = None
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
 class BatchNode:
+    """``most``: about how many bytes its rows are at most, None if that is unknown; it decides what is
+    broadcast, so nothing lowers it that might not hold."""
+
     fields: tuple[Field, ...]
-    traits: Traits = field(default_factory=Traits, compare=False)
+    most: int | None = field(default=None, compare=False)
 
     @property
     def name(self) -> str:
@@ -65,30 +50,6 @@ class Unary(BatchNode):
     @property
     def inputs(self) -> tuple[BatchNode, ...]:
         return (self.input,)
-
-    @property
-    def source(self) -> BatchNode:
-        return operator(self.input)
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Step(Unary):
-    """``title``: Flink's name; ``by``: how Spark does it; ``attributes`` as they are shown."""
-
-    title: str
-    attributes: tuple[tuple[str, str], ...]
-    by: str
-
-    @property
-    def name(self) -> str:
-        return self.title
-
-
-def operator(node: BatchNode) -> BatchNode:
-    """``node``, or the nearest operator below where it is a Step."""
-    while isinstance(node, Step):
-        node = node.input
-    return node
 
 
 def all_of(root: BatchNode) -> Iterator[BatchNode]:
@@ -146,22 +107,10 @@ class Expand(Unary):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Aggregate(Unary):
-    """Fields: the grouping columns ``keys`` of the source, then one per call.
-
-    ``hashed``: Flink's name for it; ``groups`` and ``select`` as it shows them, over the Step right below;
-    ``merges``: that Step is a local phase's.
-    """
+    """Fields: the grouping columns ``keys`` of the input, then one per call."""
 
     keys: tuple[int, ...]
     calls: tuple[AggregateCall, ...]
-    hashed: bool
-    merges: bool
-    groups: tuple[str, ...]
-    select: tuple[str, ...]
-
-    @property
-    def name(self) -> str:
-        return "HashAggregate" if self.hashed else "SortAggregate"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -195,14 +144,14 @@ class OverAggregate(Unary):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Match(Unary):
-    """``match`` is the logical node; its expressions are over the source's fields."""
+    """``match`` is the logical node; its expressions are over the input's fields."""
 
     match: n.MatchRecognize
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Rank(Unary):
-    """The rows of ranks ``start`` to ``end``, both included, with the rank behind the source's fields."""
+    """The rows of ranks ``start`` to ``end``, both included, with the rank behind the input's fields."""
 
     call: OverCall
     start: int
@@ -238,41 +187,32 @@ class TableFunction(Unary):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Join(BatchNode):
-    """``condition`` over the fields of both sources; ``null_aware``: an anti join of which some parts hold
+    """``condition`` over the fields of both inputs; ``null_aware``: an anti join of which some parts hold
     where a side is NULL, as NOT IN's.
 
-    ``title`` is Flink's name and ``build`` its build side. ``broadcast``: the side that is known to be small
-    enough to be sent to every task, '' where Spark decides by what it sees. ``hint``: what the query asked
-    for, of ``n.JOIN_STRATEGIES``, '' for nothing; it is about the side ``build``.
+    ``broadcast``: the side that is known to be small enough to be sent to every task, '' where Spark decides
+    by what it sees. ``hint``: what the query asked for, of ``n.JOIN_STRATEGIES``, '' for nothing; it is about
+    the side ``build``.
     """
 
     left: BatchNode
     right: BatchNode
     kind: n.JoinKind
     condition: Expr
-    title: str
     build: str = ""
     broadcast: str = ""
     hint: str = ""
     null_aware: bool = False
 
     @property
-    def name(self) -> str:
-        return self.title
-
-    @property
     def inputs(self) -> tuple[BatchNode, ...]:
         return (self.left, self.right)
-
-    @property
-    def sources(self) -> tuple[BatchNode, BatchNode]:
-        return operator(self.left), operator(self.right)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class TemporalJoin(BatchNode):
     """Each left row with the last right row of its ``keys`` (left, right, whether NULL equals NULL) up to its
-    time; ``condition``, over the fields of both sources, judges that one. ``alive``: the right's last field
+    time; ``condition``, over the fields of both inputs, judges that one. ``alive``: the right's last field
     says whether a row can be seen; ``order`` (and ``later``): which rows are versions, see ``Versions``;
     ``arrives``: their order is that of their arrival, not of their time."""
 
@@ -297,10 +237,6 @@ class TemporalJoin(BatchNode):
         """Whether a version is one that is not older than those before."""
         key = self.order[0] if len(self.order) == 1 else None
         return self.later and key is not None and key.index == self.right_time and not key.ascending
-
-    @property
-    def sources(self) -> tuple[BatchNode, BatchNode]:
-        return operator(self.left), operator(self.right)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -1,4 +1,4 @@
-"""Bound logical plan -> batch plan: Flink's nodes, each an operator that is compiled or a Step of one.
+"""Bound logical plan -> batch plan, of which each node becomes one piece of a Spark frame.
 
 Invariant: the root's fields are the logical root's. Cost: one pass.
 """
@@ -13,18 +13,17 @@ from tidemill.config.optimizer_options import BROADCAST_THRESHOLD
 from tidemill.config.option import Configuration
 from tidemill.errors import NotSupportedError
 from tidemill.physical.batch import nodes as b
-from tidemill.physical.batch.aggregates import plan_aggregate
 from tidemill.physical.batch.joins import JoinRequest, set_operation
-from tidemill.physical.batch.nodes import BatchNode, Traits
+from tidemill.physical.batch.nodes import BatchNode
 from tidemill.physical.batch.ranks import plan_over, plan_rank, plan_sort
-from tidemill.physical.batch.sizes import SizeOf, width
-from tidemill.physical.batch.steps import derived
+from tidemill.physical.batch.sizes import SizeOf, width, with_fields
 from tidemill.physical.batch.temporal import plan_temporal_join, versions_of
 from tidemill.physical.batch.ties import keeps_last
 from tidemill.physical.finish import references
 from tidemill.physical.joins.lookup import lookup_of
 from tidemill.physical.ranks import lowered, top_n
 from tidemill.plan import nodes as n
+from tidemill.plan.expressions import AggregateCall
 from tidemill.plan.once import once_per_node
 from tidemill.plan.predicates import null_aware_condition
 from tidemill.types.logical import Field
@@ -64,8 +63,7 @@ def convert_node(node: n.LogicalNode, context: BatchContext) -> BatchNode:
 @convert_node.register
 def _(node: n.WindowTableFunction, context: BatchContext) -> BatchNode:
     child = convert(node.input, context)
-    traits = replace(_generated(child), sized=False, reduced=False)
-    return b.WindowTableFunction(fields=node.fields, traits=traits, input=child, window=node)
+    return b.WindowTableFunction(fields=node.fields, input=child, window=node)
 
 
 @convert_node.register
@@ -74,11 +72,7 @@ def _(node: n.Scan, context: BatchContext) -> BatchNode:
     whole = width([Field(c.name, c.type) for c in node.table.physical_columns])
     return b.TableSourceScan(
         fields=node.fields,
-        traits=Traits(
-            sized=dict(node.options).get("connector") == "filesystem",
-            reduced=bool(node.filters),
-            most=None if found is None else found * width(node.fields) // whole,
-        ),
+        most=None if found is None else found * width(node.fields) // whole,
         table=node.table,
         columns=node.columns,
         options=node.options,
@@ -88,13 +82,12 @@ def _(node: n.Scan, context: BatchContext) -> BatchNode:
 
 @convert_node.register
 def _(node: n.FrameScan, context: BatchContext) -> BatchNode:
-    return b.DataFrameScan(fields=node.fields, traits=Traits(most=context.size_of(node)), key=node.key)
+    return b.DataFrameScan(fields=node.fields, most=context.size_of(node), key=node.key)
 
 
 @convert_node.register
 def _(node: n.Values, context: BatchContext) -> BatchNode:
-    traits = Traits(sized=True, most=width(node.fields) * len(node.rows))
-    return b.Values(fields=node.fields, traits=traits, rows=node.rows)
+    return b.Values(fields=node.fields, most=width(node.fields) * len(node.rows), rows=node.rows)
 
 
 @convert_node.register
@@ -120,7 +113,7 @@ def _(node: n.Filter, context: BatchContext) -> BatchNode:
 def _filtered(node: n.Filter, child: BatchNode) -> BatchNode:
     return b.Calc(
         fields=node.fields,
-        traits=replace(child.traits, reduced=True),
+        most=child.most,
         input=child,
         projections=references(child.fields),
         condition=node.condition,
@@ -135,15 +128,9 @@ def _(node: n.Project, context: BatchContext) -> BatchNode:
         condition, child = child.condition, child.input
     if condition is None and node.fields == child.fields and node.expressions == references(child.fields):
         return child
-    places = {x.index: i for i, x in enumerate(node.expressions) if x in references(child.fields)}
-    kept = all(k in places for k in child.traits.partitioned)
-    traits = replace(
-        derived(child, node.fields),
-        partitioned=tuple(places[k] for k in child.traits.partitioned) if kept else (),
-        reduced=child.traits.reduced or condition is not None,
-    )
+    most = with_fields(child, node.fields)
     return b.Calc(
-        fields=node.fields, traits=traits, input=child, projections=node.expressions, condition=condition
+        fields=node.fields, most=most, input=child, projections=node.expressions, condition=condition
     )
 
 
@@ -154,21 +141,27 @@ def _only_filters(calc: b.Calc) -> bool:
 @convert_node.register
 def _(node: n.Expand, context: BatchContext) -> BatchNode:
     child = convert(node.input, context)
-    traits = derived(child, node.fields, len(node.projections))
-    return b.Expand(fields=node.fields, traits=traits, input=child, projections=node.projections)
+    most = with_fields(child, node.fields, len(node.projections))
+    return b.Expand(fields=node.fields, most=most, input=child, projections=node.projections)
 
 
 @convert_node.register
 def _(node: n.Aggregate, context: BatchContext) -> BatchNode:
     child = convert(node.input, context)
-    return plan_aggregate(child, node.keys, node.calls, node.fields, context.config)
+    return _aggregate(child, node.keys, node.calls, node.fields)
+
+
+def _aggregate(
+    child: BatchNode, keys: tuple[int, ...], calls: tuple[AggregateCall, ...], fields: tuple[Field, ...]
+) -> b.Aggregate:
+    most = with_fields(child, fields) if keys else width(fields)
+    return b.Aggregate(fields=fields, most=most, input=child, keys=keys, calls=calls)
 
 
 @convert_node.register
 def _(node: n.MatchRecognize, context: BatchContext) -> BatchNode:
     child = convert(node.input, context)
-    traits = replace(_generated(child), sized=False, reduced=True)
-    return b.Match(fields=node.fields, traits=traits, input=child, match=node)
+    return b.Match(fields=node.fields, input=child, match=node)
 
 
 @convert_node.register
@@ -186,7 +179,6 @@ def _(node: n.Unnest, context: BatchContext) -> BatchNode:
     child = convert(node.input, context)
     return b.Unnest(
         fields=node.fields,
-        traits=_generated(child),
         input=child,
         collection=node.collection,
         outer=node.outer,
@@ -200,7 +192,6 @@ def _(node: n.TableFunction, context: BatchContext) -> BatchNode:
     child = convert(node.input, context)
     return b.TableFunction(
         fields=node.fields,
-        traits=_generated(child),
         input=child,
         function=node.function,
         args=node.args,
@@ -214,11 +205,6 @@ def _(node: n.ToChangelog | n.FromChangelog, context: BatchContext) -> BatchNode
     """Nor has Flink a plan for them: in a batch there are no changes."""
     name = "TO_CHANGELOG" if isinstance(node, n.ToChangelog) else "FROM_CHANGELOG"
     raise NotSupportedError(f"{name} runs in streaming mode only")
-
-
-def _generated(child: BatchNode) -> Traits:
-    """Any number of rows for each."""
-    return replace(child.traits, partitioned=(), most=None)
 
 
 @convert_node.register
@@ -237,10 +223,7 @@ def _(node: n.Join, context: BatchContext) -> BatchNode:
 def _(node: n.TemporalJoin, context: BatchContext) -> BatchNode:
     if node.version is None:
         left = convert(node.left, context)
-        traits = _generated(left)
-        return b.LookupJoin(
-            fields=node.fields, traits=traits, input=left, kind=node.kind, lookup=lookup_of(node)
-        )
+        return b.LookupJoin(fields=node.fields, input=left, kind=node.kind, lookup=lookup_of(node))
     versions = versions_of(node.right)
     source = convert(versions.source, context)
     return plan_temporal_join(node, convert(node.left, context), versions, source)
@@ -251,10 +234,10 @@ def _(node: n.SetOp, context: BatchContext) -> BatchNode:
     combined = set_operation(node, [convert(x, context) for x in node.branches], context.threshold)
     if node.all:
         return combined
-    return plan_aggregate(combined, tuple(range(len(node.fields))), (), node.fields, context.config)
+    return _aggregate(combined, tuple(range(len(node.fields))), (), node.fields)
 
 
 @convert_node.register
 def _(node: n.Sink, context: BatchContext) -> BatchNode:
     child = convert(node.input, context)
-    return b.Sink(fields=node.fields, traits=child.traits, input=child, target=node)
+    return b.Sink(fields=node.fields, most=child.most, input=child, target=node)

@@ -13,7 +13,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from dataclasses import dataclass, replace
 
-from tidemill.physical.batch.nodes import BatchNode, Calc, Limit, Step, TableSourceScan
+from tidemill.physical.batch.nodes import BatchNode, Calc, Limit, TableSourceScan
 from tidemill.physical.batch.sizes import width
 
 _FIRST = 256 << 10
@@ -41,7 +41,7 @@ class Portioned:
 
     def sizes(self) -> Iterator[int]:
         """The bytes of the parts, in order; all that is left comes after them."""
-        left, size = self.scan.traits.most or 0, _FIRST
+        left, size = self.scan.most or 0, _FIRST
         while size * _WORTH <= left:
             if size >= self.most * width(self.scan.fields):
                 yield size
@@ -65,19 +65,19 @@ def portioned(root: BatchNode) -> Portioned | None:
 
 def _limit(node: BatchNode) -> Limit | None:
     """The LIMIT whose rows are all that ``node`` gives."""
-    if isinstance(node, Step) or (isinstance(node, Calc) and node.condition is None):
+    if isinstance(node, Calc) and node.condition is None:
         return _limit(node.input)
     return node if isinstance(node, Limit) and not node.order else None
 
 
 def _scan(node: BatchNode) -> TableSourceScan | None:
     """The table that ``node`` makes rows of one by one."""
-    if isinstance(node, Step | Calc):
+    if isinstance(node, Calc):
         return _scan(node.input)
     return node if isinstance(node, TableSourceScan) else None
 
 
 def _replaced(node: BatchNode, old: Limit, new: Limit) -> BatchNode:
-    if isinstance(node, Step | Calc):
+    if isinstance(node, Calc):
         return replace(node, input=_replaced(node.input, old, new))
     return new if node is old else node

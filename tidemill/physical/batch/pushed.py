@@ -61,7 +61,7 @@ class Pushed:
 
 def pushed(node: Aggregate) -> Pushed | None:
     """What ``node`` may ask of a connector that aggregates; None where it is not right above a table."""
-    found = _table_below(node.source)
+    found = _table_below(node.input)
     if found is None:
         return None
     scan, columns, conditions = found
@@ -84,7 +84,7 @@ def _table_below(
     """The table that ``node`` reads, which of its columns each field is (None: none), and what holds."""
     if isinstance(node, TableSourceScan):
         return node, node.columns, ()
-    below = _table_below(node.source) if isinstance(node, Calc) else None
+    below = _table_below(node.input) if isinstance(node, Calc) else None
     if below is None or not isinstance(node, Calc):
         return None
     scan, columns, conditions = below

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 
-from tidemill.physical.batch.nodes import Traits
+from tidemill.physical.batch.nodes import BatchNode
 from tidemill.plan import nodes as n
 from tidemill.types import logical as t
 from tidemill.types.logical import Field
@@ -33,8 +33,6 @@ def _column(kind: t.LogicalType) -> int:
     return width(kind.fields) if isinstance(kind, t.RowType) else _FIXED
 
 
-def with_fields(
-    traits: Traits, before: Sequence[Field], after: Sequence[Field], copies: int = 1
-) -> int | None:
-    """The size of as many rows of ``after`` as there were of ``before``, ``copies`` of each."""
-    return None if traits.most is None else traits.most * copies * width(after) // width(before)
+def with_fields(node: BatchNode, fields: Sequence[Field], copies: int = 1) -> int | None:
+    """The size of as many rows of ``fields`` as ``node`` gives, ``copies`` of each."""
+    return None if node.most is None else node.most * copies * width(fields) // width(node.fields)

@@ -78,14 +78,14 @@ def by_slices(node: b.Aggregate) -> Slices | None:
     """How ``node`` goes by slices; None where it does not."""
     if not _is_sum_of_slices(node):
         return None
-    below = node.source
+    below = node.input
     sets: tuple[tuple[Expr, ...], ...] = (_references(below.fields),)
     if isinstance(below, b.Expand):
-        sets, below = below.projections, below.source
+        sets, below = below.projections, below.input
     calcs: list[b.Calc] = []
     while isinstance(below, b.Calc):
         calcs.insert(0, below)
-        below = below.source
+        below = below.input
     if not isinstance(below, b.WindowTableFunction) or not _overlap(below.window):
         return None
     found = _window_columns(below, calcs, sets)
@@ -99,7 +99,7 @@ def _is_sum_of_slices(node: b.Aggregate) -> bool:
     """One set of values is counted, and slices can tell all else that is asked of windows. Keys with floats
     would need marks, and Spark does not send rows by maps."""
     counted = {(c.function, c.args, c.filter) for c in node.calls if c.distinct}
-    keys, values = ([node.source.fields[i].type for i in x] for x in (node.keys, _read(node.calls)))
+    keys, values = ([node.input.fields[i].type for i in x] for x in (node.keys, _read(node.calls)))
     return (
         [function for function, *_ in counted] == ["COUNT"]
         and all(c.distinct or _adds_up(c) for c in node.calls)

@@ -12,7 +12,7 @@ from dataclasses import dataclass, replace
 from tidemill.errors import NotSupportedError
 from tidemill.physical.batch import nodes as b
 from tidemill.physical.batch.nodes import BatchNode
-from tidemill.physical.batch.steps import derived
+from tidemill.physical.batch.sizes import with_fields
 from tidemill.physical.batch.ties import keeps_last
 from tidemill.physical.conditions import conjunction, conjuncts, substituted
 from tidemill.physical.finish import references
@@ -145,7 +145,7 @@ def plan_temporal_join(
     fields = [Field(f"{_ORDER}{i}", x.type) for i, x in enumerate(added)]
     right = b.Calc(
         fields=(*node.right.fields, *fields, *[Field(ALIVE, BOOLEAN)] * len(alive)),
-        traits=derived(source, node.right.fields),
+        most=with_fields(source, node.right.fields),
         input=source,
         projections=(*versions.expressions, *added, *alive),
     )

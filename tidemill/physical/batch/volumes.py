@@ -20,11 +20,9 @@ from tidemill.physical.batch.nodes import (
     OverAggregate,
     Rank,
     Sort,
-    Step,
     TableSourceScan,
     Union,
     all_of,
-    operator,
 )
 from tidemill.plan import nodes as n
 from tidemill.plan.expressions import InputRef
@@ -40,7 +38,7 @@ _NONE: Columns = frozenset()
 
 def volume(root: BatchNode) -> int | None:
     """About how many bytes the tables have that are read; None where that is not known of one."""
-    return _sum(node.traits.most for node in all_of(root) if isinstance(node, Read))
+    return _sum(node.most for node in all_of(root) if isinstance(node, Read))
 
 
 def exchanged(root: BatchNode, prunes: bool) -> int | None:
@@ -93,10 +91,10 @@ def _bound_below(node: BatchNode, columns: Columns, chosen: set[int]) -> Sequenc
     """Of each input the columns that are bound where ``columns`` of the node are, and those that the node
     itself binds."""
     match node:
-        case Step() | Sort():
+        case Sort():
             return (columns,)
         case OverAggregate() | Rank():
-            return (frozenset(c for c in columns if c < len(node.source.fields)),)
+            return (frozenset(c for c in columns if c < len(node.input.fields)),)
         case Aggregate():
             return (frozenset(node.keys[c] for c in columns if c < len(node.keys)),)
         case Calc():
@@ -111,8 +109,8 @@ def _bound_below(node: BatchNode, columns: Columns, chosen: set[int]) -> Sequenc
 
 def _bound_by_join(node: Join, columns: Columns, chosen: set[int]) -> tuple[Columns, Columns]:
     left, right = (id(child) in chosen for child in node.inputs)
-    width = len(node.sources[0].fields)
-    pairs = list(zip(*key_columns(node.condition, operator(node.left)), strict=True))
+    width = len(node.left.fields)
+    pairs = list(zip(*key_columns(node.condition, node.left), strict=True))
     first = frozenset(c for c in columns if c < width)
     second = frozenset(c - width for c in columns if c >= width)
     if node.kind not in (n.JoinKind.INNER, n.JoinKind.SEMI):
@@ -125,7 +123,7 @@ def _bound_by_join(node: Join, columns: Columns, chosen: set[int]) -> tuple[Colu
 
 
 def _guessed(scan: Read, columns: Columns) -> int | None:
-    size = scan.traits.most
+    size = scan.most
     if size is None or isinstance(scan, DataFrameScan):
         return size
     folders = set(scan.table.partitioned_by)

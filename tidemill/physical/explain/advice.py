@@ -9,7 +9,8 @@ from tidemill.config.mini_batch_options import MINI_BATCH_ENABLED
 from tidemill.config.optimizer_options import AGG_PHASE_STRATEGY
 from tidemill.config.option import Configuration
 from tidemill.physical import nodes as p
-from tidemill.physical.aggregates.two_phase import mergeable
+from tidemill.physical.aggregates.parts import mergeable
+from tidemill.physical.explain.view.nodes import is_global
 from tidemill.physical.tree import walk
 
 
@@ -43,4 +44,4 @@ def _settings(config: Configuration) -> list[str]:
 
 
 def _is_one_phase(node: p.PhysicalNode) -> bool:
-    return isinstance(node, p.GroupAggregate) and mergeable(node.calls)
+    return isinstance(node, p.GroupAggregate) and not is_global(node) and mergeable(node.calls)

@@ -10,13 +10,16 @@ from __future__ import annotations
 from collections.abc import Container, Iterator
 from dataclasses import dataclass
 from functools import singledispatch
+from typing import TypeVar
 
 from tidemill.errors import InternalError
 from tidemill.physical import nodes as p
 from tidemill.physical.aggregates.distinct_reuse import shared_reads
 from tidemill.physical.aggregates.salted_distinct import copies_of, spread_part
 from tidemill.physical.digests import PASSING, Digests
+from tidemill.physical.explain.attributes.orders import strategy
 from tidemill.physical.explain.printer import Printer, call_text
+from tidemill.physical.explain.view import nodes as v
 from tidemill.physical.joins.by_pairs import decides_by_pairs, inner_join
 from tidemill.physical.ranks import share_operator
 from tidemill.physical.sinks import goes_by_columns, meets_in_disorder
@@ -27,9 +30,9 @@ from tidemill.plan.expressions import InputRef
 
 Runs = dict[int, str]
 """How nodes run, by the id of the shown node."""
+_Aggregate = TypeVar("_Aggregate", p.GroupAggregate, p.WindowAggregate)
 _Notes = Iterator[tuple[p.PhysicalNode, str]]
-_AGGREGATES = (p.GroupAggregate, p.GlobalGroupAggregate)
-_COMBINED = (*_AGGREGATES, p.WindowAggregate)
+_COMBINED = (p.GroupAggregate, p.WindowAggregate)
 _BY_WRITER = "by the writer of the exchange, while it makes rows fewer"
 _BY_AGGREGATION = "by the aggregation above"
 _BY_PAIRS = "pairs by an inner join and a Calc above it, then rows by whether they are in a pair"
@@ -86,13 +89,11 @@ def _below(node: p.PhysicalNode, run: p.PhysicalNode) -> list[tuple[p.PhysicalNo
         (_, versions) = _passed(run.right)
         assert isinstance(versions, p.Calc)
         return [(node.left, run.left), (source, versions.input)]
-    if _reuses(run):
-        assert isinstance(run, _AGGREGATES)
-        assert isinstance(node, _AGGREGATES)
-        assert node.core is not None
-        return [(_read_once(node.core), shared_reads(run))]
+    if isinstance(run, p.GroupAggregate) and isinstance(node, p.GroupAggregate):
+        whole = _whole(node)
+        return [(_read_once(whole), shared_reads(run)) if run.reuse is not None else (whole.input, run.input)]
     if isinstance(run, p.WindowAggregate) and isinstance(node, p.WindowAggregate):
-        return [(node.input if node.core is None else node.core.input, _counted(run))]
+        return [(_whole(node).input, _counted(run))]
     return list(zip(node.inputs, run.inputs, strict=True))
 
 
@@ -115,8 +116,11 @@ def _values(part: p.WindowAggregate, spread: p.Spread) -> str:
     return ", ".join(copies.input.fields[index].name for index in found)
 
 
-def _reuses(run: p.PhysicalNode) -> bool:
-    return isinstance(run, _AGGREGATES) and run.core is not None and run.core.reuse is not None
+def _whole(shown: _Aggregate) -> _Aggregate:
+    """The aggregation that is shown, uncut."""
+    if isinstance(shown, v.PhasedGroupAggregate | v.PhasedWindowAggregate):
+        return shown.whole or shown
+    return shown
 
 
 def _once(reuse: p.DistinctReuse) -> str:
@@ -124,9 +128,9 @@ def _once(reuse: p.DistinctReuse) -> str:
     return f"each value once, with {mark} for each of {len(reuse.combinations)} keys"
 
 
-def _read_once(core: p.AggregateCore) -> p.PhysicalNode:
+def _read_once(node: p.GroupAggregate) -> p.PhysicalNode:
     """What an aggregation whose keys share their distinct values reads: GROUPING SETS need no Expand then."""
-    return core.input.inputs[0] if core.reuse is not None and core.reuse.expanded else core.input
+    return node.source.inputs[0] if node.reuse is not None and node.reuse.expanded else node.source
 
 
 def _chooses(run: p.TemporalJoin) -> bool:
@@ -182,13 +186,14 @@ def _notes(pair: Pair, is_combined: bool) -> _Notes:
     yield from ((shown, text) for text in (*_own(shown), *_other(shown, runs)))
     if shown.traits.kinds != runs.traits.kinds:
         yield shown, f"changelogMode=[{changelog_text(runs.traits.kinds)}]"
-    if isinstance(runs, _AGGREGATES) and runs.core is not None and runs.core.reuse is not None:
-        yield shown, _once(runs.core.reuse)
+    if isinstance(runs, p.GroupAggregate) and runs.reuse is not None:
+        yield shown, _once(runs.reuse)
     if tells_versions(runs):
         yield shown, "every change for itself, as a version"
-    if isinstance(shown, _AGGREGATES):
-        if shown.core is not None and _reuses(runs) and _read_once(shown.core) is not shown.core.input:
-            yield shown.core.input, _BY_AGGREGATION
+    if isinstance(shown, p.GroupAggregate) and isinstance(runs, p.GroupAggregate):
+        whole = _whole(shown)
+        if runs.reuse is not None and _read_once(whole) is not whole.source:
+            yield whole.source, _BY_AGGREGATION
         yield from _phases(shown, is_combined)
     part = spread_part(runs)
     if part is not None and part.spread is not None:
@@ -214,36 +219,32 @@ def _watermarks(pair: Pair) -> _Notes:
 def _shared(runs: p.AggregatePart) -> str:
     """Which calls the aggregation has for others."""
     whole = runs.input
-    assert isinstance(whole, _AGGREGATES)
-    core = whole.core
-    assert core is not None
-    printer = Printer.over(core.input.fields)
-    retract = not insert_only(core.input)
+    assert isinstance(whole, p.GroupAggregate)
+    printer = Printer.over(whole.input.fields)
+    retract = not insert_only(whole.input)
     others = [
         call_text(call, printer, retract=retract)
-        for place, call in enumerate(core.calls)
+        for place, call in enumerate(whole.calls)
         if not runs.calls & (1 << place)
     ]
     return f"one with {', '.join(others)} of other readers" if others else "one for other readers, too"
 
 
-def _phases(shown: p.GroupAggregate | p.GlobalGroupAggregate, is_combined: bool) -> _Notes:
+def _phases(shown: p.GroupAggregate, is_combined: bool) -> _Notes:
     """The phases that are shown below an aggregation, all of which its one kernel does."""
-    below: p.PhysicalNode = shown
-    while isinstance(below, p.Unary) and shown.core is not None and below.input is not shown.core.input:
-        below = below.input
-        if not isinstance(below, PASSING):
-            local = isinstance(below, p.LocalGroupAggregate) and is_combined
-            yield below, _BY_WRITER if local else _BY_AGGREGATION
+    for phase in v.phases(shown):
+        local = isinstance(phase, v.LocalGroupAggregate) and is_combined
+        yield phase, _BY_WRITER if local else _BY_AGGREGATION
 
 
 def _window_phases(shown: p.WindowAggregate, is_combined: bool, *, spread: bool) -> _Notes:
     """The phases that are shown below an aggregation by window: the local one that gets the rows is its
     writer's, another aggregation runs where it is ``spread``."""
-    for phase in shown.phases:
-        local = isinstance(phase, p.LocalWindowAggregate)
+    phases = [x for x in v.phases(shown) if isinstance(x, p.WindowAggregate | v.LocalWindowAggregate)]
+    for phase in phases:
+        local = isinstance(phase, v.LocalWindowAggregate)
         if local or not spread:
-            writer = local and is_combined and phase is shown.phases[-1]
+            writer = local and is_combined and phase is phases[-1]
             yield phase, _BY_WRITER if writer else _BY_AGGREGATION
 
 
@@ -295,14 +296,18 @@ def _(shown: p.TemporalJoin, runs: p.PhysicalNode) -> list[str]:
 @_other.register
 def _(shown: p.Rank, runs: p.PhysicalNode) -> list[str]:
     assert isinstance(runs, p.Rank)
-    notes = [] if shown.strategy == runs.strategy else [f"strategy=[{runs.strategy}]"]
+    notes = [] if isinstance(shown, p.WindowRank) else _strategy(shown, runs)
     return [*notes, "corrected by later rows"] if shown.insert_only and not runs.insert_only else notes
 
 
 @_other.register
 def _(shown: p.SortLimit, runs: p.PhysicalNode) -> list[str]:
     assert isinstance(runs, p.SortLimit)
-    return [] if shown.strategy == runs.strategy else [f"strategy=[{runs.strategy}]"]
+    return _strategy(shown, runs)
+
+
+def _strategy(shown: p.Rank | p.SortLimit, runs: p.Rank | p.SortLimit) -> list[str]:
+    return [] if strategy(shown) == strategy(runs) else [f"strategy=[{strategy(runs)}]"]
 
 
 @_other.register

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from functools import singledispatch
 
-from tidemill.physical.changelog_calls import invocation
+from tidemill.physical.explain.changelog_calls import invocation
 from tidemill.physical.explain.patterns import match_text
 from tidemill.physical.explain.printer import Form, Printer, interval_text, record_text, rows_text
 from tidemill.plan import expressions as e

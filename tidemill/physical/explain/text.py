@@ -22,7 +22,6 @@ from tidemill.physical.explain.json_plan import Reading, json_plan
 from tidemill.physical.explain.printer import Form
 from tidemill.physical.explain.syntax_tree import syntax_tree
 from tidemill.physical.explain.whole_reads import Shown
-from tidemill.physical.plan import PhysicalPlan
 from tidemill.physical.traits.changelog_mode import changelog_text
 from tidemill.physical.tree import visible
 from tidemill.plan.nodes import LogicalNode
@@ -32,7 +31,8 @@ T = TypeVar("T")
 
 def explain_text(
     logical: LogicalNode | Sequence[LogicalNode],
-    physical: PhysicalPlan | Sequence[PhysicalPlan],
+    shown: p.PhysicalNode | Sequence[p.PhysicalNode],
+    runs: p.PhysicalNode | Sequence[p.PhysicalNode],
     *,
     changelog_mode: bool = False,
     combined: Container[str] = (),
@@ -41,24 +41,25 @@ def explain_text(
 ) -> str:
     """The whole text; several statements of one job show one tree each in every section.
 
-    ``logical`` is the bound plan before optimization. ``changelog_mode`` is EXPLAIN CHANGELOG_MODE.
+    ``logical`` is the bound plan before optimization, ``shown`` Flink's view (``view.flink_view``) of what
+    ``runs``. ``changelog_mode`` is EXPLAIN CHANGELOG_MODE.
     ``combined``: as for ``differences``. ``advice`` is EXPLAIN PLAN_ADVICE, ``costs`` EXPLAIN ESTIMATED_COST.
     """
     logicals = [logical] if isinstance(logical, LogicalNode) else logical
-    plans = [physical] if isinstance(physical, PhysicalPlan) else physical
-    physicals = [plan.shown for plan in plans]
-    shown = Shown()
-    reuse = _Reuse.of(physicals, [differences(plan.shown, plan.runs, combined) for plan in plans], shown)
+    roots = [shown] if isinstance(shown, p.PhysicalNode) else shown
+    run = [runs] if isinstance(runs, p.PhysicalNode) else runs
+    whole = Shown()
+    reuse = _Reuse.of(roots, [differences(*pair, combined) for pair in zip(roots, run, strict=True)], whole)
     trees = [
-        physical_plan(x, changelog_mode=changelog_mode, advice=advice, costs=costs, shown=shown)
-        for x in physicals
+        physical_plan(x, changelog_mode=changelog_mode, advice=advice, costs=costs, shown=whole)
+        for x in roots
     ]
     sections = (
         ("Abstract Syntax Tree", [syntax_tree(x) for x in logicals]),
         ("Optimized Physical Plan", trees)
         if advice is None
         else ("Optimized Physical Plan With Advice", [*trees, advice.text]),
-        ("Optimized Execution Plan", _execution_plans(physicals, reuse)),
+        ("Optimized Execution Plan", _execution_plans(roots, reuse)),
     )
     return "\n".join(f"== {title} ==\n" + "\n\n".join(trees) + "\n" for title, trees in sections)
 
@@ -156,7 +157,7 @@ class _Reuse:
         return len(self.homes.get(shape, ())) > 1
 
 
-def execution_graph(plans: Sequence[PhysicalPlan], parallelism: int) -> str:
+def execution_graph(roots: Sequence[p.PhysicalNode], parallelism: int) -> str:
     """EXPLAIN JSON_EXECUTION_PLAN."""
     shown = Shown()
     reading = Reading(
@@ -167,7 +168,7 @@ def execution_graph(plans: Sequence[PhysicalPlan], parallelism: int) -> str:
         sink=lambda node: isinstance(node, p.Sink),
         parallelism=parallelism,
     )
-    return json_plan([shown.root(visible(plan.shown)) for plan in plans], reading)
+    return json_plan([shown.root(visible(root)) for root in roots], reading)
 
 
 def _graph_name(node: p.PhysicalNode) -> str:

@@ -167,9 +167,6 @@ class _Parts:
             null_safe=(True,) * len(every),
             by_identity=(True,) * len(every),
             residual=None,
-            left_spec="NoUniqueKey",
-            right_spec="NoUniqueKey",
-            mini_batch=join.mini_batch,
             overwrites=False,
             left_ttl=ttls[side],
             # No pair outlives either of its rows.

@@ -13,7 +13,6 @@ from tidemill.physical.conditions import columns, conjunction, conjuncts, shifte
 from tidemill.physical.emit import emit
 from tidemill.physical.finish import PENDING, exchange, finish, references, select
 from tidemill.physical.joins.intervals import time_bounds
-from tidemill.physical.traits.keys import in_key_group
 from tidemill.physical.windows import attached_window
 from tidemill.plan import nodes as n
 from tidemill.plan.expressions import Call, Expr, InputRef
@@ -135,7 +134,6 @@ def plan_join(
     left: p.PhysicalNode,
     right: p.PhysicalNode,
     *,
-    mini_batch: bool,
     state_ttl: int,
     config: Configuration,
 ) -> p.PhysicalNode:
@@ -160,9 +158,6 @@ def plan_join(
         null_safe=tuple(k.null_safe for k in keys),
         by_identity=tuple(k.by_identity for k in keys),
         residual=sides.residual,
-        left_spec=input_spec(inputs[0], by[0]),
-        right_spec=input_spec(inputs[1], by[1]),
-        mini_batch=mini_batch,
         null_aware=aware,
         left_ttl=_ttl(hints.get("LEFT"), state_ttl),
         right_ttl=_ttl(hints.get("RIGHT"), state_ttl),
@@ -238,12 +233,3 @@ def _residual(rest: list[Expr], left: p.PhysicalNode, wide_left: p.PhysicalNode)
         return x
 
     return conjunction(map_expr(x, move) for x in rest)
-
-
-def input_spec(node: p.PhysicalNode, join_keys: tuple[int, ...]) -> str:
-    """What unique keys spare the join's state of a side."""
-    keys = in_key_group(node)
-    if not keys:
-        return "NoUniqueKey"
-    contained = any(k <= frozenset(join_keys) for k in keys)
-    return "JoinKeyContainsUniqueKey" if contained else "HasUniqueKey"

@@ -48,8 +48,6 @@ def plan_temporal_join(
             null_safe=tuple(k.null_safe for k in keys),
             by_identity=tuple(k.by_identity for k in keys),
             residual=sides.residual,
-            left_spec="",
-            right_spec="",
             left_time=node.time,
             right_time=node.version,
             version_key=_version_key(node, right, sides.right_keys),

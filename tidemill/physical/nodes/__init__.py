@@ -7,14 +7,10 @@ file for each family of nodes; ``base`` is what all of them have.
 from __future__ import annotations
 
 from tidemill.physical.nodes.aggregates import (
-    AggregateCore,
     AggregatePart,
     DistinctReuse,
-    GlobalGroupAggregate,
     GroupAggregate,
-    IncrementalGroupAggregate,
     KnownKeys,
-    LocalGroupAggregate,
     SharedDistinct,
 )
 from tidemill.physical.nodes.base import (
@@ -56,11 +52,9 @@ from tidemill.physical.nodes.relations import (
 from tidemill.physical.nodes.windows import (
     AttachedWindow,
     Emit,
-    LocalWindowAggregate,
     Spread,
     Window,
     WindowAggregate,
-    WindowCore,
     WindowJoin,
     WindowRank,
     WindowsOfRows,
@@ -68,7 +62,6 @@ from tidemill.physical.nodes.windows import (
 )
 
 __all__ = [
-    "AggregateCore",
     "DistinctReuse",
     "AggregatePart",
     "AttachedWindow",
@@ -81,14 +74,10 @@ __all__ = [
     "Exchange",
     "Expand",
     "FromChangelog",
-    "GlobalGroupAggregate",
     "GroupAggregate",
-    "IncrementalGroupAggregate",
     "IntervalJoin",
     "Join",
     "KnownKeys",
-    "LocalGroupAggregate",
-    "LocalWindowAggregate",
     "LookupJoin",
     "Match",
     "MiniBatchAssigner",
@@ -111,7 +100,6 @@ __all__ = [
     "WatermarkAssigner",
     "Window",
     "WindowAggregate",
-    "WindowCore",
     "WindowJoin",
     "WindowRank",
     "WindowTableFunction",

@@ -1,9 +1,4 @@
-"""Aggregations by key, in the phases that Flink shows.
-
-Nodes that only exist to say how Flink would split work (LocalGroupAggregate, IncrementalGroupAggregate, the
-PARTIAL half of a split distinct aggregate) are skipped by the exec graph: the node that ends such a group
-carries the whole meaning in ``core`` (see AggregateCore).
-"""
+"""Aggregations by key; the phases that Flink shows of them are EXPLAIN's (``explain.view``)."""
 
 from __future__ import annotations
 
@@ -40,69 +35,33 @@ class DistinctReuse:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class AggregateCore:
-    """The whole meaning of an aggregation, whatever phases EXPLAIN shows.
+class GroupAggregate(Unary):
+    """Fields: the ``keys``, then the ``calls``. The input is the exchange by the keys."""
 
-    ``input`` is the node below the first phase's exchange or local aggregate (below the bucket Calc and
-    Expand of a split distinct aggregate); indexes in ``keys`` and ``calls`` are of its fields. The
-    aggregate's output is keys, then calls, in the field order of the node that carries the core.
-    """
-
-    input: PhysicalNode
     keys: tuple[int, ...]
     calls: tuple[AggregateCall, ...]
+    ttl_hints: tuple[tuple[str, str], ...] = ()
     state_ttl: int = 0
     """Milliseconds; 0 keeps state for ever (table.exec.state.ttl or a STATE_TTL hint)."""
+    split: int = 0
+    """In so many buckets Flink splits what is DISTINCT (0: it does not). Its upper half reads updates, so its
+    planner counts with results that go."""
     marked: bool = False
-    """The last field of the node that carries the core says of an update which calls it changed: bit i is
-    ``calls[i]``."""
+    """The last field says of an update which calls it changed: bit i is ``calls[i]``."""
     reuse: DistinctReuse | None = None
-    """Of a shown plan: distinct state may be shared. Of the plan that runs: it is."""
+    """As planned: distinct state may be shared. As it runs: it is."""
     alone: PhysicalNode | None = None
     """Where distinct state is shared: the aggregation that does without."""
+    part: bool = False
+    """It is one of the two aggregations that share distinct state."""
     versions: bool = False
     """Every change is given for itself, with the watermark before the row that made it."""
 
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class GroupAggregate(Unary):
-    """One-phase, or one half of a split distinct aggregate (``phase`` PARTIAL or FINAL).
-
-    ``core`` is set on the node that ends the aggregation (phase '' or FINAL); the exec graph goes on
-    at ``core.input``.
-    """
-
-    keys: tuple[int, ...]
-    calls: tuple[AggregateCall, ...]
-    phase: str = ""
-    core: AggregateCore | None = None
-    ttl_hints: tuple[tuple[str, str], ...] = ()
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class LocalGroupAggregate(Unary):
-    """Shown in EXPLAIN; ``select`` are the display texts of its outputs."""
-
-    keys: tuple[int, ...]
-    calls: tuple[AggregateCall, ...]
-    phase: str = ""
-    select: tuple[str, ...] = ()
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class IncrementalGroupAggregate(Unary):
-    partial_keys: tuple[int, ...]
-    final_keys: tuple[int, ...]
-    select: tuple[str, ...] = ()
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class GlobalGroupAggregate(Unary):
-    keys: tuple[int, ...]
-    calls: tuple[AggregateCall, ...]
-    phase: str = ""
-    select: tuple[str, ...] = ()
-    core: AggregateCore | None = None
+    @property
+    def source(self) -> PhysicalNode:
+        """What is below the exchange."""
+        (below,) = self.input.inputs
+        return below
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -17,10 +17,9 @@ class Join(PhysicalNode):
     """Equi keys ``left_keys[i] = right_keys[i]`` plus ``residual`` over left fields + right fields.
 
     ``null_safe[i]``: key i compares NULLs as equal; ``by_identity[i]`` (none: no key): it brings together
-    what GROUP BY would, not what ``=`` calls equal. ``*_spec``: JoinKeyContainsUniqueKey, HasUniqueKey
-    or NoUniqueKey. ``null_aware`` (NOT IN): the first so many keys count as equal if either side is
-    NULL; the inputs are partitioned by the others. ``overwrites``: a side that is keyed by its join
-    columns may come without -U; our kernels add up weights and get -U with every +U.
+    what GROUP BY would, not what ``=`` calls equal. ``null_aware`` (NOT IN): the first so many keys count as
+    equal if either side is NULL; the inputs are partitioned by the others. ``overwrites``: a side that is
+    keyed by its join columns may come without -U; our kernels add up weights and get -U with every +U.
     """
 
     left: PhysicalNode
@@ -31,9 +30,6 @@ class Join(PhysicalNode):
     null_safe: tuple[bool, ...]
     by_identity: tuple[bool, ...] = ()
     residual: Expr | None
-    left_spec: str
-    right_spec: str
-    mini_batch: bool = False
     null_aware: int = 0
     left_ttl: int = 0
     right_ttl: int = 0

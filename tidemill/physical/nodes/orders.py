@@ -13,9 +13,8 @@ from tidemill.plan.patterns import Pattern
 class Rank(Unary):
     """Top-N: rows ``start``..``end`` of each partition; the rank column is last iff ``with_rank``.
 
-    ``strategies`` are the ones that would do, best first; ``strategy`` the chosen one. ``time`` is
-    ROWTIME or PROCTIME where the only order is such an attribute: with ROW_NUMBER and range 1..1 the
-    node is a deduplication (see ``keeps_first``, ``is_deduplicate``). ``insert_only``: a row once given
+    ``time`` is ROWTIME or PROCTIME where the only order is such an attribute: with ROW_NUMBER and range 1..1
+    the node is a deduplication (see ``keeps_first``, ``is_deduplicate``). ``insert_only``: a row once given
     never changes. ``versions``: every change is given for itself, with the watermark before the row that
     made it.
     """
@@ -26,12 +25,13 @@ class Rank(Unary):
     start: int
     end: int
     with_rank: bool
-    strategies: tuple[str, ...]
-    strategy: str = ""
     time: str = ""
     insert_only: bool = False
     versions: bool = False
     state_ttl: int = 0
+    upsert_key: tuple[int, ...] | None = None
+    """As Flink shows it: updates, which only improve a row, come without -U and are known by this key. As it
+    runs, it has none: each -U is needed."""
 
     @property
     def is_deduplicate(self) -> bool:
@@ -50,9 +50,9 @@ class SortLimit(Unary):
     order: tuple[SortKey, ...]
     offset: int
     fetch: int | None
-    strategies: tuple[str, ...] = ()
-    strategy: str = ""
     state_ttl: int = 0
+    upsert_key: tuple[int, ...] | None = None
+    """As of a Rank."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

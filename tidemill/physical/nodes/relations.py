@@ -35,14 +35,10 @@ class Values(PhysicalNode):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Calc(Unary):
-    """Filter by ``condition`` (over the input), then one expression per field.
-
-    ``phase`` marks a Calc that only serves the phases of a split aggregation (see AggregateCore).
-    """
+    """Filter by ``condition`` (over the input), then one expression per field."""
 
     projections: tuple[Expr, ...]
     condition: Expr | None = None
-    phase: str = ""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -70,7 +66,8 @@ class Exchange(Unary):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Expand(Unary):
-    """Each input row gives one row per projection; ``phase`` as in Calc."""
+    """Each input row gives one row per projection; ``phase`` marks the copies that are made for an
+    aggregation by window alone (``aggregates.salted_distinct``)."""
 
     projections: tuple[tuple[Expr, ...], ...]
     phase: str = ""

@@ -80,25 +80,14 @@ class Spread:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class WindowCore:
-    """A WindowAggregate that is shown as two, as the one that it is: over ``input``, the rest as there."""
-
-    input: PhysicalNode
-    keys: tuple[int, ...]
-    calls: tuple[AggregateCall, ...]
-    time: int
-    attached: bool
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
 class WindowAggregate(Unary):
     """One row per window and key when the window's end has come. Fields: the keys, the calls, then one per
     ``properties`` (start, end or time of the window). Windows are cut by the input's field ``time``; with
     ``attached`` that is the end of the window which a row is in already. With ``emit`` rows are updated. With
-    ``spread`` there is a row per bucket, which is not among the fields, in place of one. ``phase`` is PARTIAL
-    or FINAL where a split of DISTINCT is shown; the FINAL one has the whole in ``core``. With ``reuse`` keys
-    may share their distinct values; in the plan that runs they do, and there is a row per partition in place
-    of one, of CUMULATE for each step what is new in it."""
+    ``spread`` there is a row per bucket, which is not among the fields, in place of one. ``split``: in so
+    many buckets Flink splits what is DISTINCT. With ``reuse`` keys may share their distinct values; in the
+    plan that runs they do, and there is a row per partition in place of one, of CUMULATE for each step what
+    is new in it."""
 
     keys: tuple[int, ...]
     calls: tuple[AggregateCall, ...]
@@ -108,41 +97,14 @@ class WindowAggregate(Unary):
     attached: bool = False
     emit: Emit | None = None
     spread: Spread | None = None
-    merged: tuple[str, ...] = ()
-    """The display texts of the calls over what a LocalWindowAggregate below the exchange gives."""
-    phase: str = ""
-    core: WindowCore | None = None
+    split: int = 0
     reuse: DistinctReuse | None = None
 
     @property
-    def local(self) -> LocalWindowAggregate | None:
-        """The phase that is shown below the exchange, if there is one."""
-        below = self.input.inputs[0] if self.input.inputs else None
-        return below if isinstance(below, LocalWindowAggregate) else None
-
-    @property
-    def phases(self) -> tuple[PhysicalNode, ...]:
-        """What is shown of it below, from above: the last one gets the rows."""
-        if self.core is None:
-            return () if self.local is None else (self.local,)
-        found, below = [], self.input
-        while below is not self.core.input:
-            if isinstance(below, WindowAggregate | LocalWindowAggregate):
-                found.append(below)
-            (below,) = below.inputs
-        return tuple(found)
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class LocalWindowAggregate(Unary):
-    """Shown in EXPLAIN below the exchange of a window aggregation, whose writer does it: it hands on the rows
-    that it gets. ``select`` are the display texts of its outputs."""
-
-    keys: tuple[int, ...]
-    window: Window
-    time: int
-    attached: bool
-    select: tuple[str, ...]
+    def source(self) -> PhysicalNode:
+        """What is below the exchange."""
+        (below,) = self.input.inputs
+        return below
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

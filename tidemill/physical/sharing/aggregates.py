@@ -12,7 +12,7 @@ from dataclasses import replace
 
 from tidemill.changelog.rowkind import RowKind
 from tidemill.physical import nodes as p
-from tidemill.physical.aggregates.two_phase import mergeable
+from tidemill.physical.aggregates.parts import mergeable
 from tidemill.physical.digests import Digests
 from tidemill.physical.finish import exchange, with_keys
 from tidemill.physical.sharing.family import Calls, Family, Part, all_calls
@@ -25,53 +25,46 @@ MARK = "$changed"
 
 
 def _accepts(node: p.PhysicalNode) -> bool:
-    if not isinstance(node, p.GroupAggregate) or node.core is None:
+    if not isinstance(node, p.GroupAggregate):
         return False
-    apart = node.core.marked or node.core.versions
-    return not node.phase and not apart and bool(node.core.calls)
+    apart = node.split or node.part or node.marked or node.versions
+    return not apart and bool(node.calls)
 
 
 def _sense(node: p.PhysicalNode, digests: Digests) -> Hashable:
-    _, core = _core(node)
-    return origin(core.input, digests), len(core.keys), core.state_ttl, mergeable(core.calls)
+    assert isinstance(node, p.GroupAggregate)
+    return origin(node.source, digests), len(node.keys), node.state_ttl, mergeable(node.calls)
 
 
 def _together(
     members: Sequence[p.PhysicalNode], kinds: frozenset[RowKind], digests: Digests
 ) -> list[Part] | None:
-    cores = [_core(member)[1] for member in members]
-    below = merge_scans([core.input for core in cores], digests)
+    found = [member for member in members if isinstance(member, p.GroupAggregate)]
+    below = merge_scans([member.source for member in found], digests)
     if below is None:
         return None
-    keys = {tuple(places[k] for k in core.keys) for core, places in zip(cores, below.places, strict=True)}
+    keys = {tuple(places[k] for k in m.keys) for m, places in zip(found, below.places, strict=True)}
     if len(keys) > 1:
         return None
-    width = len(cores[0].keys)
-    key_fields = members[0].fields[:width]
-    given = [(c.calls, m.fields[width:], x) for c, m, x in zip(cores, members, below.places, strict=True)]
+    width = len(found[0].keys)
+    key_fields = found[0].fields[:width]
+    given = [(m.calls, m.fields[width:], x) for m, x in zip(found, below.places, strict=True)]
     calls = all_calls(given, [*(f.name for f in key_fields), MARK])
     if len(calls.calls) > MOST_CALLS:
         return None
     fields = (*key_fields, *calls.fields, Field(MARK, BIGINT.with_nullable(False)))
-    whole = _whole(members[0], below.node, next(iter(keys)), calls, fields, kinds)
+    whole = _whole(found[0], below.node, next(iter(keys)), calls, fields, kinds)
     return [_part(whole, width, own) for own in calls.own]
 
 
-def _core(node: p.PhysicalNode) -> tuple[p.GroupAggregate, p.AggregateCore]:
-    assert isinstance(node, p.GroupAggregate)
-    assert node.core is not None
-    return node, node.core
-
-
 def _whole(
-    like: p.PhysicalNode,
+    first: p.GroupAggregate,
     below: p.PhysicalNode,
     keys: tuple[int, ...],
     calls: Calls,
     fields: tuple[Field, ...],
     kinds: frozenset[RowKind],
 ) -> p.PhysicalNode:
-    first, core = _core(like)
     return with_keys(
         replace(
             first,
@@ -80,7 +73,7 @@ def _whole(
             input=exchange(below, keys),
             keys=keys,
             calls=calls.calls,
-            core=replace(core, input=below, keys=keys, calls=calls.calls, marked=True),
+            marked=True,
         )
     )
 

@@ -128,7 +128,7 @@ def _calcs(calcs: list[p.Calc], digests: Digests) -> United | None:
 
 def _is_plain(calc: p.Calc) -> bool:
     parts = (*calc.projections, *(() if calc.condition is None else (calc.condition,)))
-    return not calc.phase and not reads_watermark(calc) and all(map(is_deterministic, parts))
+    return not reads_watermark(calc) and all(map(is_deterministic, parts))
 
 
 def _moved(expression: Expr, places: Places) -> Expr:

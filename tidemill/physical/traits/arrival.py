@@ -66,13 +66,10 @@ def _(node: p.PhysicalNode) -> Arrival:
     return found.pop() if len(found) == 1 else Arrival.UNTOLD
 
 
-@_arrival.register(p.GroupAggregate)
-@_arrival.register(p.GlobalGroupAggregate)
-def _(node: p.GroupAggregate | p.GlobalGroupAggregate) -> Arrival:
+@_arrival.register
+def _(node: p.GroupAggregate) -> Arrival:
     """An aggregation can show the change of every row. What keys share is counted by epoch."""
-    if node.core is not None and node.core.reuse is not None:
-        return Arrival.UNTOLD
-    return _of_source(node.input if node.core is None else node.core.input)
+    return Arrival.UNTOLD if node.reuse is not None else _of_source(node.input)
 
 
 @_arrival.register

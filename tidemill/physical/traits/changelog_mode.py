@@ -80,7 +80,7 @@ def _(node: p.TableSourceScan) -> Kinds:
 
 @modifications.register(p.GroupAggregate)
 def _(node: p.GroupAggregate) -> Kinds:
-    return INSERT_UPDATE if insert_only(node.input) else CHANGES
+    return INSERT_UPDATE if insert_only(node.input) and not node.split else CHANGES
 
 
 @modifications.register
@@ -247,21 +247,16 @@ def _(node: p.ChangelogNormalize, wanted: Updates) -> p.PhysicalNode | None:
     return _over(node, wanted, (satisfy(node.input, Updates.AFTER),))
 
 
-_STRATEGY_WISH = {"AppendFastStrategy": Updates.AFTER, "RetractStrategy": Updates.BOTH}
-
-
-def _first_strategy(node: p.Rank | p.SortLimit, wanted: Updates) -> p.PhysicalNode | None:
-    for strategy in node.strategies:
-        child = satisfy(node.input, _STRATEGY_WISH.get(strategy, Updates.AFTER))
-        if child is not None:
-            return _over(replace(node, strategy=strategy), wanted, (child,))
-    return None
-
-
 @_satisfy.register(p.Rank)
 @_satisfy.register(p.SortLimit)
 def _(node: p.Rank | p.SortLimit, wanted: Updates) -> p.PhysicalNode | None:
-    return _first_strategy(node, wanted)
+    if node.upsert_key is not None:
+        child = satisfy(node.input, Updates.AFTER)
+        if child is not None:
+            return _over(node, wanted, (child,))
+        node = replace(node, upsert_key=None)
+    wish = Updates.AFTER if insert_only(node.input) else Updates.BOTH
+    return _over(node, wanted, (satisfy(node.input, wish),))
 
 
 @_satisfy.register

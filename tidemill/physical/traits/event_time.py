@@ -58,9 +58,7 @@ def hands_time_on(node: p.PhysicalNode) -> bool:
 
 def tells_versions(node: p.PhysicalNode) -> bool:
     """Whether every change of its rows is given for itself, with the watermark before what made it."""
-    if isinstance(node, p.GroupAggregate | p.GlobalGroupAggregate):
-        return node.core is not None and node.core.versions
-    return isinstance(node, p.Rank | p.ChangelogNormalize) and node.versions
+    return isinstance(node, p.GroupAggregate | p.Rank | p.ChangelogNormalize) and node.versions
 
 
 def waits_for_first(node: p.Rank) -> bool:
@@ -91,7 +89,6 @@ _HANDING_ON = (
     p.DropUpdateBefore,
     p.Exchange,
     p.Expand,
-    p.LocalWindowAggregate,
     p.LookupJoin,
     p.MiniBatchAssigner,
     p.TableSourceScan,

@@ -117,9 +117,8 @@ def _(node: p.ChangelogNormalize, inputs: tuple[Keys, ...]) -> Keys:
     return frozenset({frozenset(node.keys)})
 
 
-@_derive.register(p.GroupAggregate)
-@_derive.register(p.GlobalGroupAggregate)
-def _(node: p.GroupAggregate | p.GlobalGroupAggregate, inputs: tuple[Keys, ...]) -> Keys:
+@_derive.register
+def _(node: p.GroupAggregate, inputs: tuple[Keys, ...]) -> Keys:
     return frozenset({frozenset(range(len(node.keys)))})
 
 

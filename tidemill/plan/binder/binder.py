@@ -80,8 +80,11 @@ class Binder:
     def bind_delete(self, statement: statements.Delete, table: CatalogTable) -> n.Sink:
         return with_room(lambda: row_changes.bind_delete(self._trees, statement, table, self._context))
 
-    def bind_update(self, statement: statements.Update, table: CatalogTable) -> n.Sink:
-        return with_room(lambda: row_changes.bind_update(self._trees, statement, table, self._context))
+    def bind_update(
+        self, statement: statements.Update, table: CatalogTable, fixed: tuple[str, ...]
+    ) -> n.Sink:
+        """``fixed``: the columns that cannot be set."""
+        return with_room(lambda: row_changes.bind_update(self._trees, statement, table, self._context, fixed))
 
     def bind_expression(self, text: str, fields: tuple[Field, ...], position: Position = START) -> Expr:
         """A scalar expression over a row of ``fields``."""

@@ -48,6 +48,10 @@ class Environment(Protocol):
 
     def function_names(self) -> tuple[str, ...]: ...
 
+    def function_table(self, name: str, argument: str) -> CatalogTable | None:
+        """The table that the built-in table function ``name`` of a module gives; None for any other name."""
+        ...
+
     def user_function(self, parts: tuple[str, ...], path: ObjectPath) -> UserFunction | None:
         """The user function of a name as written, ``path`` in full; None where a built-in comes first or
         there is none. Raises ValidationError where its module cannot be loaded."""

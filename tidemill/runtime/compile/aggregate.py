@@ -1,4 +1,4 @@
-"""GroupAggregate and GlobalGroupAggregate -> the group aggregate kernel, from the node's core."""
+"""GroupAggregate -> the group aggregate kernel."""
 
 from __future__ import annotations
 
@@ -23,20 +23,16 @@ from tidemill.types.logical import Field
 from tidemill.types.physical import arrow_type, quote
 
 
-def _aggregate(
-    node: p.GroupAggregate | p.GlobalGroupAggregate, context: CompileContext, sequenced: bool
-) -> g.ExecNode:
-    core = node.core
-    if core is None:
-        raise InternalError(f"{type(node).__name__} without a core reached the exec graph")
-    inputs = context.state.fields(core.input, core.keys)
-    spec, calls = group_spec(core, node, context, sequenced, inputs)
-    if core.versions:
-        below = timed_rows(node, core.input, context, True)
+@build.register
+def _aggregate(node: p.GroupAggregate, context: CompileContext, sequenced: bool) -> g.ExecNode:
+    inputs = context.state.fields(node.source, node.keys)
+    spec, calls = group_spec(node, context, sequenced, inputs)
+    if node.versions:
+        below = timed_rows(node, node.source, context, True)
     else:
-        below = compile_node(core.input, context, spec.needs_sequence)
+        below = compile_node(node.source, context, spec.needs_sequence)
     operator = context.add_operator("group-aggregate", node, spec, calls)
-    read = _read(core, inputs)
+    read = _read(node, inputs)
     kinds = INSERT_ONLY if spec.insert_only else node.traits.kinds
     return g.Keyed(
         columns=names(node.fields),
@@ -47,17 +43,17 @@ def _aggregate(
         ports=(
             g.Port(
                 input=below,
-                references=tuple(core.input.fields[i].name for i in read.values()),
+                references=tuple(node.input.fields[i].name for i in read.values()),
                 columns=tuple(read),
                 keys=tuple(name for name, _ in spec.keys),
-                schema=port_schema(inputs, tuple(read), below) if core.versions else None,
-                timed=core.versions,
+                schema=port_schema(inputs, tuple(read), below) if node.versions else None,
+                timed=node.versions,
             ),
         ),
         schema=keyed_schema(node.fields, kinds, sequenced, spec.timed),
-        single=not core.keys,
+        single=not node.keys,
         local=spec.combinable and not spec.per_record,
-        partitioned=tuple(frozenset({f.name}) for f in node.fields[: len(core.keys)]),
+        partitioned=tuple(frozenset({f.name}) for f in node.fields[: len(node.keys)]),
         keeps_time=spec.timed,
         delay=delay_of(below) if spec.timed else None,
     )
@@ -136,37 +132,29 @@ def _grouping(reuse: p.DistinctReuse, grouping: int, inputs: tuple[Field, ...]) 
     )
 
 
-for _kind in (p.GroupAggregate, p.GlobalGroupAggregate):
-    build.register(_kind, _aggregate)
-
-
 def group_spec(
-    core: p.AggregateCore,
-    node: p.PhysicalNode,
-    context: CompileContext,
-    sequenced: bool,
-    inputs: tuple[Field, ...],
+    node: p.GroupAggregate, context: CompileContext, sequenced: bool, inputs: tuple[Field, ...]
 ) -> tuple[GroupAggregateSpec, NamedCalls]:
     """The kernel's spec over ``inputs``, the fields below as it calls them."""
-    keys = tuple((inputs[k].name, arrow_type(inputs[k].type)) for k in core.keys)
+    keys = tuple((inputs[k].name, arrow_type(inputs[k].type)) for k in node.keys)
     taken = {name for name, _ in keys}
-    results = node.fields[len(core.keys) : len(core.keys) + len(core.calls)]
+    results = node.fields[len(node.keys) : len(node.keys) + len(node.calls)]
     asked = [
         (call, call_spec(call, inputs, free_name(field.name, taken)))
-        for call, field in zip(core.calls, results, strict=True)
+        for call, field in zip(node.calls, results, strict=True)
     ]
     spec = GroupAggregateSpec(
         keys=keys,
-        retracts=bool(core.input.traits.kinds & RETRACTIONS),
+        retracts=bool(node.source.traits.kinds & RETRACTIONS),
         emit_update_before=RowKind.UPDATE_BEFORE in node.traits.kinds,
-        per_record=context.per_record or core.versions or context.digests.of(node) in context.told,
+        per_record=context.per_record or node.versions or context.digests.of(node) in context.told,
         sequence=sequenced,
-        timed=core.versions,
-        state_ttl=core.state_ttl,
-        mark=node.fields[-1].name if core.marked else "",
+        timed=node.versions,
+        state_ttl=node.state_ttl,
+        mark=node.fields[-1].name if node.marked else "",
     )
     calls = context.state.calls(
-        "group-aggregate", node, core.input, asked, lambda specs: replace(spec, calls=specs)
+        "group-aggregate", node, node.source, asked, lambda specs: replace(spec, calls=specs)
     )
     return replace(spec, calls=calls.specs), calls
 
@@ -186,10 +174,10 @@ def call_spec(call: AggregateCall, inputs: tuple[Field, ...], name: str) -> Aggr
     )
 
 
-def _read(core: p.AggregateCore, inputs: tuple[Field, ...]) -> dict[str, int]:
+def _read(node: p.GroupAggregate, inputs: tuple[Field, ...]) -> dict[str, int]:
     """Each input column that the kernel needs, once, keys first: where it stands."""
-    wanted = [*core.keys]
-    for call in core.calls:
+    wanted = [*node.keys]
+    for call in node.calls:
         wanted += [*call.args, *([] if call.filter is None else [call.filter])]
     read: dict[str, int] = {}
     for i in wanted:

@@ -64,13 +64,10 @@ def _(node: p.Expand | b.Expand, place: int) -> bool:
 
 
 @_doubtful.register
-def _(node: p.GroupAggregate | p.GlobalGroupAggregate, place: int) -> bool:
-    core = node.core
-    if core is None:
-        return False
-    if place < len(core.keys):
-        return _doubtful(core.input, core.keys[place])
-    return _sum_overflows(core.calls[place - len(core.keys)], core.input.fields)
+def _(node: p.GroupAggregate, place: int) -> bool:
+    if place < len(node.keys):
+        return _doubtful(node.input, node.keys[place])
+    return _sum_overflows(node.calls[place - len(node.keys)], node.input.fields)
 
 
 @_doubtful.register
@@ -81,8 +78,8 @@ def _(node: p.AggregatePart, place: int) -> bool:
 @_doubtful.register
 def _(node: b.Aggregate, place: int) -> bool:
     if place < len(node.keys):
-        return _doubtful(node.source, node.keys[place])
-    return _sum_overflows(node.calls[place - len(node.keys)], node.source.fields)
+        return _doubtful(node.input, node.keys[place])
+    return _sum_overflows(node.calls[place - len(node.keys)], node.input.fields)
 
 
 @_doubtful.register

@@ -168,7 +168,6 @@ def _arrays(node: p.Calc, below: g.ExecNode, context: CompileContext, sequenced:
 
 
 build.register(p.Exchange, transparent)
-build.register(p.LocalWindowAggregate, transparent)
 
 
 @build.register

@@ -9,19 +9,19 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping
 
 from tidemill.catalog.table import CatalogTable
+from tidemill.changelog.rowkind import RowKind
 from tidemill.connectors.api import Connector, ConnectorOption, Sink, SinkRequest, Source, SourceRequest
 from tidemill.errors import NotSupportedError, ValidationError
 from tidemill.files.storage import Storage
 from tidemill.files.systems import SETTINGS
 from tidemill.runtime.checkpoint.savepoint import Savepoint
-from tidemill.runtime.state_tables import largest_keys
-from tidemill.runtime.state_tables.editing import sink_of
-from tidemill.runtime.state_tables.listings import LISTINGS
+from tidemill.runtime.state_tables import differences, largest_keys
+from tidemill.runtime.state_tables.editing import Edit, sink_of
+from tidemill.runtime.state_tables.listings import FUNCTIONS, LISTINGS, Listing
 from tidemill.runtime.state_tables.naming import (
     OperatorState,
     StoredTable,
     find_table,
-    known_layout,
     operators_of,
     state_files,
 )
@@ -33,7 +33,10 @@ ABOUT: Mapping[str, tuple[Field, ...]] = {
     largest_keys.NAME: largest_keys.FIELDS,
 }
 """The tables that are about a savepoint, with their columns."""
-PATH, TABLE, TARGET = "state.path", "operator.uid", "state.target"
+_KEPT = ("time", "partition")
+_FIXED = ("key", "value", *_KEPT)
+PATH, TABLE, TARGET, COMPARED = "state.path", "operator.uid", "state.target", "state.compared"
+_PLACES = (PATH, TARGET, COMPARED)
 
 
 class SavepointConnector(Connector):
@@ -44,25 +47,49 @@ class SavepointConnector(Connector):
             key=TABLE, required=True, doc="A table of it, such as `group_aggregate_1`, or `operators`."
         ),
         ConnectorOption(key=TARGET, doc="Where INSERT writes a new savepoint, which has the rows."),
+        ConnectorOption(
+            key=COMPARED, doc="Another savepoint, of which the table `differences` says what differs."
+        ),
         *(ConnectorOption(key=key, doc="How its object store is reached.") for key in SETTINGS),
     )
     is_source = True
     is_sink = True
+    changes_rows = True
 
     def places(self, options: Mapping[str, str], *, role: str, streaming: bool) -> Mapping[str, str]:
-        return {key: options[key] for key in (PATH, TARGET) if key in options}
+        return {key: options[key] for key in _PLACES if key in options}
 
     def named_places(self, options: Mapping[str, str]) -> Iterator[tuple[str, str]]:
-        yield from ((key, options[key]) for key in (PATH, TARGET) if key in options)
+        yield from ((key, options[key]) for key in _PLACES if key in options)
+
+    def fixed_columns(self, table: CatalogTable, options: Mapping[str, str]) -> tuple[str, ...] | None:
+        """What tells rows apart, and what the state keeps of them by itself. NotSupportedError for a table
+        that lacks columns: they would be NULL in each row that is written."""
+        savepoint = Savepoint.open(Storage.configured(options[PATH], options))
+        if options[TABLE] in ABOUT:
+            raise NotSupportedError(f"Rows of '{options[TABLE]}' cannot change: it is about the savepoint.")
+        _, found = _found(savepoint, operators_of(savepoint), options[TABLE])
+        declared = {f.name for f in _declared(table)}
+        for column in found.columns:
+            if column.role not in _KEPT and column.name not in declared:
+                raise NotSupportedError(
+                    f"Rows of table '{table.path}' cannot change: the table lacks the column "
+                    f"'{column.name}' of the state.",
+                    hint="Declare all columns, or use a catalog of type 'savepoint'.",
+                )
+        return tuple(c.name for c in found.columns if c.role in _FIXED)
 
     def source(self, request: SourceRequest) -> Source:
         """StateError where the savepoint cannot be read; ValidationError for a table that it lacks."""
         savepoint = Savepoint.open(Storage.configured(request.options[PATH], request.options))
         operators, name = operators_of(savepoint), request.options[TABLE]
-        if name in LISTINGS:
-            return _listed(savepoint, operators, name, request)
+        listing = LISTINGS.get(name) or FUNCTIONS.get(name)
+        if listing is not None:
+            return _listed(savepoint, operators, listing, request)
         if name == largest_keys.NAME:
             return _largest(savepoint, operators, request)
+        if name == differences.NAME and COMPARED in request.options:
+            return _compared(savepoint, operators, request)
         return _stored(savepoint, *_found(savepoint, operators, name), request)
 
     def sink(self, request: SinkRequest) -> Sink:
@@ -83,10 +110,9 @@ class SavepointConnector(Connector):
         operators = operators_of(savepoint)
         operator, table = _found(savepoint, operators, request.options[TABLE])
         _check(request.table, {c.name: c.type for c in table.columns})
-        layout = known_layout(state_files(savepoint), table)
         place = Storage.configured(target, request.options)
-        fields = tuple(_declared(request.table))
-        return sink_of(savepoint, operator, table, layout, place, fields)
+        edit = Edit(fields=tuple(_declared(request.table)), deletes=request.kinds == {RowKind.DELETE})
+        return sink_of(savepoint, operators, operator, table, place, edit)
 
 
 def _found(
@@ -100,10 +126,9 @@ def _found(
 
 
 def _listed(
-    savepoint: Savepoint, operators: tuple[OperatorState, ...], name: str, request: SourceRequest
+    savepoint: Savepoint, operators: tuple[OperatorState, ...], listing: Listing, request: SourceRequest
 ) -> StateSource:
-    listing = LISTINGS[name]
-    _check(request.table, {f.name: f.type for f in listing.fields})
+    _check(request.table, {f.name: f.type.with_nullable(True) for f in listing.fields})
     wanted = tuple(f.name for f in request.fields)
     return StateSource(
         tasks=(list(listing.rows(savepoint, operators)),),
@@ -121,6 +146,23 @@ def _largest(
     run = largest_keys.LargestKeys(files=state_files(savepoint), now=_time(savepoint), wanted=wanted)
     tasks = tuple(largest_keys.tasks_of(operators))
     return StateSource(tasks=tasks, run=run, fields=request.fields, sequence=request.sequence)
+
+
+def _compared(
+    savepoint: Savepoint, operators: tuple[OperatorState, ...], request: SourceRequest
+) -> StateSource:
+    _check(request.table, {f.name: f.type for f in differences.FIELDS})
+    other = Savepoint.open(Storage.configured(request.options[COMPARED], request.options))
+    return StateSource(
+        tasks=tuple(differences.tasks_of(operators, operators_of(other))),
+        run=differences.Differences(
+            files=(state_files(savepoint), state_files(other)),
+            now=(_time(savepoint), _time(other)),
+            wanted=tuple(f.name for f in request.fields),
+        ),
+        fields=request.fields,
+        sequence=request.sequence,
+    )
 
 
 def _time(savepoint: Savepoint) -> int:

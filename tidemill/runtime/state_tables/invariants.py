@@ -1,14 +1,19 @@
-"""What must hold of the records of an aggregation, whoever writes them.
+"""What must hold of the rows of state tables, whoever writes them.
+
+Of records of an aggregation:
 
 - A key is there if it has rows: ``COUNT(*)`` is more than 0, and no other count is more than that.
-- Counts are not NULL, and not below 0. Where values were counted, their sum is not NULL.
-- What is derived from other tables of the operator (distinct values, values kept for MIN and MAX under
-  retraction) stays as it is: a new key has none of these.
+- Counts are not NULL, and not below 0. Where values were counted, their sum is not NULL; where none were, it
+  is 0 or NULL.
+- Columns that tell what other tables of the operator hold (distinct values, values kept for MIN and MAX under
+  retraction) stay as they are: a new key has none of these.
+
+Of all rows: no column is NULL whose type in the query is NOT NULL, and a row is there 1 time or more.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 
 import numpy as np
 import pyarrow as pa
@@ -16,9 +21,10 @@ import pyarrow.compute as pc
 
 from tidemill.changelog.columns import Mask
 from tidemill.changelog.values import rows_same
-from tidemill.errors import ValidationError
 
 Columns = Mapping[str, pa.Array]
+Broken = tuple[Mask, str, str]
+"""Which rows break the state, by which column, and why."""
 _ROWS, _COUNT, _SUM, _DISTINCT = "COUNT(*)", "COUNT(", "SUM(", "(DISTINCT "
 
 
@@ -27,35 +33,58 @@ def is_derived(column: str, *, has_more: bool) -> bool:
     return has_more and (_DISTINCT in column or not column.startswith((_COUNT, _SUM)))
 
 
-def check_records(rows: Columns, there: Mask, stored: Columns, shown: str) -> None:
+def check_required(rows: Columns, required: Iterable[str]) -> Iterator[Broken]:
+    for name in required:
+        if name in rows:
+            yield _mask(pc.is_null(rows[name])), name, "must not be NULL"
+
+
+def check_times(rows: Columns, name: str) -> Iterator[Broken]:
+    """``name``: the column that says how often a row is there."""
+    yield _mask(pc.less(pc.fill_null(rows[name], 0), 1)), name, "must be 1 or more"
+
+
+def check_records(rows: Columns, there: Mask, stored: Columns) -> Iterator[Broken]:
     """``rows``: records to write. ``stored``: the derived columns of those that are ``there`` already, of the
-    same keys. ValidationError names the column; ``shown``: what the table is called."""
-    for column, why in (*_changed(rows, there, stored), *_miscounted(rows, stored)):
-        raise ValidationError(f"A row for '{shown}' breaks the state: column '{column}' {why}.")
+    same keys."""
+    yield from _changed(rows, there, stored)
+    yield from _miscounted(rows, stored)
 
 
-def _changed(rows: Columns, there: Mask, stored: Columns) -> Iterator[tuple[str, str]]:
+def _changed(rows: Columns, there: Mask, stored: Columns) -> Iterator[Broken]:
     places = np.arange(len(there))
     for name, before in stored.items():
         empty = pc.is_null(rows[name])
         if pa.types.is_integer(before.type):
             empty = pc.or_kleene(empty, pc.equal(rows[name], 0))
         same = rows_same([rows[name]], places, [before], places)
-        if not np.where(there, same, pc.fill_null(empty, False).to_numpy(zero_copy_only=False)).all():
-            yield name, "is made of another table of the operator and cannot be changed"
+        broken = ~np.where(there, same, _mask(empty))
+        yield broken, name, "is made of another table of the operator and cannot be changed"
 
 
-def _miscounted(rows: Columns, derived: Columns) -> Iterator[tuple[str, str]]:
+def _miscounted(rows: Columns, derived: Columns) -> Iterator[Broken]:
     counts = [name for name in rows if name.startswith(_COUNT) and name not in derived]
     for name in counts:
         least, total = (1 if name == _ROWS else 0), _SUM + name.removeprefix(_COUNT)
-        if _any(pc.less(pc.fill_null(rows[name], -1), least)):
-            yield name, f"must be {least} or more"
-        if _ROWS in counts and _any(pc.greater(rows[name], rows[_ROWS])):
-            yield name, f"counts more rows than '{_ROWS}'"
-        if total in rows and _any(pc.and_(pc.greater(rows[name], 0), pc.is_null(rows[total]))):
-            yield total, f"must not be NULL where '{name}' is more than 0"
+        yield _mask(pc.less(pc.fill_null(rows[name], -1), least)), name, f"must be {least} or more"
+        if _ROWS in counts:
+            yield _mask(pc.greater(rows[name], rows[_ROWS])), name, f"counts more rows than '{_ROWS}'"
+        if total in rows:
+            lacks = pc.and_(pc.greater(rows[name], 0), pc.is_null(rows[total]))
+            yield _mask(lacks), total, f"must not be NULL where '{name}' is more than 0"
+            if pa.types.is_floating(rows[total].type):
+                endless = pc.invert(pc.is_finite(rows[total]))
+                yield _mask(endless), total, "must be a finite number"
+            if _is_exact(rows[total].type):
+                over = pc.and_(pc.equal(rows[name], 0), pc.not_equal(rows[total], 0))
+                yield _mask(over), total, f"must be 0 or NULL where '{name}' is 0"
 
 
-def _any(mask: pa.Array) -> bool:
-    return bool(pc.any(mask).as_py())
+def _is_exact(kind: pa.DataType) -> bool:
+    """Floats that were added and taken away again can leave a rest."""
+    return bool(pa.types.is_integer(kind) or pa.types.is_decimal(kind))
+
+
+def _mask(values: pa.Array) -> Mask:
+    found: Mask = pc.fill_null(values, False).to_numpy(zero_copy_only=False)
+    return found

@@ -12,6 +12,7 @@ from typing import Any
 
 from tidemill.runtime.checkpoint.savepoint import Savepoint
 from tidemill.runtime.state_tables.naming import OperatorState
+from tidemill.state.slices import KEY_GROUPS
 from tidemill.types.logical import BIGINT, INT, STRING, Field, LocalZonedTimestampType
 
 Rows = Iterator[tuple[Any, ...]]
@@ -48,6 +49,12 @@ def _sizes(savepoint: Savepoint, operators: tuple[OperatorState, ...]) -> Rows:
                 runs = {(r.path, r.start): r for entry in entries for r in entry.runs}.values()
                 size = sum({r.path: r.size for r in runs}.values())
                 yield o.name, table.name, partition, len(runs), sum(r.rows for r in runs), size
+
+
+def _metadata(savepoint: Savepoint, operators: tuple[OperatorState, ...]) -> Rows:
+    for o in operators:
+        parts, size = len(o.slices), sum(m.size for m in o.manifests)
+        yield savepoint.epoch, o.text, o.name, o.id, parts, KEY_GROUPS, parts, 0, size
 
 
 def _epochs(savepoint: Savepoint, operators: tuple[OperatorState, ...]) -> Rows:
@@ -109,3 +116,23 @@ LISTINGS: Mapping[str, Listing] = {
         _epochs,
     ),
 }
+
+_COUNT, _NUMBER = INT.with_nullable(False), BIGINT.with_nullable(False)
+METADATA = "savepoint_metadata"
+FUNCTIONS: Mapping[str, Listing] = {
+    METADATA: Listing(
+        (
+            Field("checkpoint-id", _NUMBER),
+            Field("operator-name", STRING),
+            Field("operator-uid", STRING),
+            Field("operator-uid-hash", STRING.with_nullable(False)),
+            Field("operator-parallelism", _COUNT),
+            Field("operator-max-parallelism", _COUNT),
+            Field("operator-subtask-state-count", _COUNT),
+            Field("operator-coordinator-state-size-in-bytes", _NUMBER),
+            Field("operator-total-size-in-bytes", _NUMBER),
+        ),
+        _metadata,
+    ),
+}
+"""What table functions give. Columns as in Flink (FLIP-512)."""

@@ -52,13 +52,15 @@ _ROLES = ("key", "value", "payload", "", "weight", "time", "partition")
 @dataclass(frozen=True, slots=True, kw_only=True)
 class StateColumn:
     """``stored``: its name in files of state. ``role``: key, value (tells apart rows of a key), payload,
-    weight, time or partition; '' where the state does not say so. ``since``: the first epoch that it saw."""
+    weight, time or partition; '' where the state does not say so. ``since``: the first epoch that it saw.
+    ``required``: NULL is not among its values, as the query's types say."""
 
     name: str
     stored: str
     role: str
     type: t.LogicalType
     since: int = 0
+    required: bool = False
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -179,16 +181,21 @@ def _columns(
         if name in _UNREAD:
             continue
         label, role, kind = _OWN.get(name, ("", "", t.NullType()))
+        required = name in (DUE, WEIGHT)
         if not label:
             known = _argument(name, arguments)
-            label, kind = schema.readable(known), _type(schema.types.get(known, ""), types[name], table)
+            flink = schema.types.get(known, "")
+            label, kind = schema.readable(known), _type(flink, types[name], table)
+            required = bool(flink) and not _parsed(flink).nullable
             values = shape.values if shape else ()
             unknown = "" if shape is None else "payload"
             role = "key" if name in keys else "value" if name in values else unknown
         label = free_name(label, taken)
         taken.add(label)
         since = int(match[1]) if (match := _SINCE.search(name) or _SINCE.search(table)) else 0
-        made.append(StateColumn(name=label, stored=name, role=role, type=kind, since=since))
+        made.append(
+            StateColumn(name=label, stored=name, role=role, type=kind, since=since, required=required)
+        )
     return sorted(made, key=lambda column: _ROLES.index(column.role))
 
 
@@ -206,10 +213,14 @@ def _type(flink: str, stored: str, table: str) -> t.LogicalType:
     except ValueError as e:
         raise StateError(f"A column of the state table '{table}': {e}") from e
     if flink:
-        known = parse_type(_MARK.sub("", flink)).with_nullable(True)
+        known = _parsed(flink).with_nullable(True)
         if arrow_type(known) == kind:
             return known
     return _flink_type(kind)
+
+
+def _parsed(flink: str) -> t.LogicalType:
+    return parse_type(_MARK.sub("", flink))
 
 
 def _flink_type(kind: pa.DataType) -> t.LogicalType:

@@ -20,7 +20,7 @@ from tidemill.errors import NotSupportedError, ValidationError
 from tidemill.files.storage import Storage
 from tidemill.files.systems import SETTINGS
 from tidemill.runtime.checkpoint.savepoint import Savepoint
-from tidemill.runtime.state_tables import connector
+from tidemill.runtime.state_tables import connector, listings
 from tidemill.runtime.state_tables.naming import operators_of
 from tidemill.types.logical import Field
 
@@ -86,6 +86,21 @@ class SavepointCatalog(InMemoryCatalog):
         }
         columns = tuple(Column(name=f.name, type=f.type) for f in fields)
         return CatalogTable(path=ObjectPath(self.name, DATABASE, name), columns=columns, options=options)
+
+
+def metadata_table(storage: Storage) -> CatalogTable:
+    """What the table function ``savepoint_metadata`` gives of the savepoint there."""
+    options = {
+        "connector": connector.CONNECTOR.identifier,
+        connector.PATH: storage.location,
+        connector.TABLE: listings.METADATA,
+        **dict(storage.settings),
+    }
+    fields = listings.FUNCTIONS[listings.METADATA].fields
+    columns = tuple(Column(name=f.name, type=f.type) for f in fields)
+    return CatalogTable(
+        path=ObjectPath("system", "state", listings.METADATA), columns=columns, options=options
+    )
 
 
 class StateDatabase(Mapping[str, Database]):

@@ -29,17 +29,20 @@ def truncate(statement: s.TruncateTable, context: SessionContext) -> TableResult
 
 
 def delete(statement: s.Delete, context: SessionContext) -> TableResult:
-    table = _by_key(statement, "DELETE", context)
+    table, _ = _by_key(statement, "DELETE", context)
     return execution.run_inserts(context, [Binder(context).bind_delete(statement, table)])
 
 
 def update(statement: s.Update, context: SessionContext) -> TableResult:
-    table = _by_key(statement, "UPDATE", context)
-    return execution.run_inserts(context, [Binder(context).bind_update(statement, table)])
+    table, fixed = _by_key(statement, "UPDATE", context)
+    return execution.run_inserts(context, [Binder(context).bind_update(statement, table, fixed)])
 
 
-def _by_key(statement: s.Delete | s.Update, word: str, context: SessionContext) -> CatalogTable:
-    """NotSupportedError for a table whose rows cannot be found again by their key."""
+def _by_key(
+    statement: s.Delete | s.Update, word: str, context: SessionContext
+) -> tuple[CatalogTable, tuple[str, ...]]:
+    """The table, and its columns that cannot be set. NotSupportedError for one whose rows cannot be found
+    again by their key."""
     if not execution.is_batch(context):
         raise ValidationError(
             f"{word} statement is not supported for streaming mode now.", position=statement.position
@@ -50,13 +53,14 @@ def _by_key(statement: s.Delete | s.Update, word: str, context: SessionContext) 
         raise NotSupportedError(
             f"{word} of a table of connector '{found.identifier}'", position=statement.position
         )
-    if not table.primary_key:
+    fixed = found.fixed_columns(table, table.options)
+    if fixed is None:
         raise NotSupportedError(
             f"{word} of a table without a primary key",
             position=statement.position,
             hint="INSERT OVERWRITE writes a table anew.",
         )
-    return table
+    return table, fixed
 
 
 def _table(path: tuple[str, ...], position: Position, context: SessionContext) -> CatalogTable:

@@ -1,13 +1,17 @@
-"""CREATE, SHOW, DESCRIBE and DROP SAVEPOINT."""
+"""CREATE, SHOW, DESCRIBE, DIFF and DROP SAVEPOINT."""
 
 from __future__ import annotations
 
 import datetime as dt
 
+from tidemill.catalog.table import CatalogTable, Column, ObjectPath
 from tidemill.errors import StateError
 from tidemill.files.storage import Storage
+from tidemill.plan import nodes as n
 from tidemill.runtime.checkpoint.savepoint import Savepoint
 from tidemill.runtime.checkpoint.savepoint_report import parts, savepoints_in
+from tidemill.runtime.state_tables import connector, differences
+from tidemill.session import execution
 from tidemill.session.context import SessionContext
 from tidemill.session.result import TableResult, listing, ok
 from tidemill.session.statements.jobs import found, savepoint_directory
@@ -68,6 +72,28 @@ def drop_savepoint(statement: s.DropSavepoint, context: SessionContext) -> Table
         raise
     savepoint.remove()
     return ok()
+
+
+def diff_savepoint(statement: s.DiffSavepoint, context: SessionContext) -> TableResult:
+    """By table and row, in batch whatever mode the session is in."""
+    first, second = (
+        _storage(path, "DIFF SAVEPOINT", statement, context) for path in (statement.first, statement.second)
+    )
+    options = {
+        "connector": connector.CONNECTOR.identifier,
+        connector.PATH: first.location,
+        connector.COMPARED: second.location,
+        connector.TABLE: differences.NAME,
+        **dict(first.settings),
+    }
+    columns = tuple(Column(name=f.name, type=f.type) for f in differences.FIELDS)
+    table = CatalogTable(
+        path=ObjectPath("state", "savepoints", differences.NAME), columns=columns, options=options
+    )
+    names = tuple(c.name for c in columns)
+    scan = n.Scan(fields=differences.FIELDS, table=table, columns=names, options=tuple(options.items()))
+    with execution.in_mode(context, "batch"):
+        return execution.run_query(context, scan)
 
 
 def _storage(location: str, what: str, statement: s.Statement, context: SessionContext) -> Storage:

@@ -9,6 +9,7 @@ from tidemill.catalog.table import CatalogTable, CatalogView, upkeep_of
 from tidemill.errors import NotSupportedError, SqlSyntaxError, ValidationError
 from tidemill.functions import registry
 from tidemill.session.context import SessionContext
+from tidemill.session.modules import METADATA
 from tidemill.session.result import TableResult, listing
 from tidemill.session.schema import partitions
 from tidemill.session.statements import show_create
@@ -76,6 +77,7 @@ def _user_functions(statement: s.Show, context: SessionContext) -> Iterable[str]
 def _functions(statement: s.Show, context: SessionContext) -> Iterable[str]:
     core = context.modules.core_is_used
     built_in = {n.lower() for n in registry.names() if _NAME.fullmatch(n)} if core else set()
+    built_in |= {METADATA} if context.modules.state_is_used else set()
     return built_in | set(_user_functions(statement, context))
 
 

@@ -50,10 +50,13 @@ from tidemill.sql.statements.queries import (
     Update,
 )
 from tidemill.sql.statements.savepoints import (
+    BuildSavepoint,
     CreateSavepoint,
     DescribeSavepoint,
+    DiffSavepoint,
     DropSavepoint,
     ShowSavepoints,
+    StateQuery,
 )
 from tidemill.sql.statements.session import (
     AddJar,
@@ -104,10 +107,13 @@ from tidemill.sql.statements.tables import (
 )
 
 __all__ = [
+    "BuildSavepoint",
     "CreateSavepoint",
     "DescribeSavepoint",
+    "DiffSavepoint",
     "DropSavepoint",
     "ShowSavepoints",
+    "StateQuery",
     "AddJar",
     "AddPartitions",
     "AddSchema",

@@ -7,32 +7,38 @@ from tidemill.physical import nodes as p
 from tidemill.physical.explain.attributes.dispatch import attributes
 from tidemill.physical.explain.attributes.names import Attributes, bracket
 from tidemill.physical.explain.printer import Form, Printer, call_text
-
-_SHOWN = ("PARTIAL", "FINAL")
-"""Phases that Flink has, too."""
+from tidemill.physical.explain.view import nodes as v
 
 
 def group_by(node: p.PhysicalNode, keys: tuple[int, ...], phase: str = "") -> Attributes:
     found: Attributes = []
     if keys:
         found.append(("groupBy", f"[{Printer.over(node.fields).columns(keys)}]"))
-    if phase in _SHOWN:
+    if phase:
         found.append(("partialFinalType", f"[{phase}]"))
     return found
 
 
 @attributes.register
 def _(node: p.GroupAggregate, form: Form) -> Attributes:
+    return [*group_by(node.input, node.keys), ("select", bracket(_select(node)))]
+
+
+@attributes.register
+def _(node: v.PhasedGroupAggregate, form: Form) -> Attributes:
+    select = node.select if v.is_global(node) else _select(node)
+    return [*group_by(node.input, node.keys, node.phase), ("select", bracket(select))]
+
+
+def _select(node: p.GroupAggregate) -> list[str]:
     printer = Printer.over(node.input.fields)
     retract = node.input.traits.kinds != INSERT_ONLY
     calls = [call_text(c, printer, retract=retract) for c in node.calls]
-    keys = [printer.column(k) for k in node.keys]
-    return [*group_by(node.input, node.keys, node.phase), ("select", bracket([*keys, *calls]))]
+    return [*(printer.column(k) for k in node.keys), *calls]
 
 
-@attributes.register(p.LocalGroupAggregate)
-@attributes.register(p.GlobalGroupAggregate)
-def _(node: p.LocalGroupAggregate | p.GlobalGroupAggregate, form: Form) -> Attributes:
+@attributes.register
+def _(node: v.LocalGroupAggregate, form: Form) -> Attributes:
     return [*group_by(node.input, node.keys, node.phase), ("select", bracket(node.select))]
 
 
@@ -43,7 +49,7 @@ def _(node: p.AggregatePart | p.SharedDistinct, form: Form) -> Attributes:
 
 
 @attributes.register
-def _(node: p.IncrementalGroupAggregate, form: Form) -> Attributes:
+def _(node: v.IncrementalGroupAggregate, form: Form) -> Attributes:
     printer = Printer.over(node.input.fields)
     return [
         ("partialAggGrouping", f"[{printer.columns(node.partial_keys)}]"),

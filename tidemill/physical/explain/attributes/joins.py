@@ -10,6 +10,8 @@ from tidemill.physical.explain.attributes.dispatch import attributes
 from tidemill.physical.explain.attributes.names import Attributes, bracket, names
 from tidemill.physical.explain.attributes.windows import attached, emitted
 from tidemill.physical.explain.printer import Form, Printer
+from tidemill.physical.explain.view.nodes import BundledJoin
+from tidemill.physical.traits.keys import in_key_group
 from tidemill.plan.expressions import Call, Expr, InputRef
 from tidemill.plan.nodes import JoinKind
 from tidemill.types.logical import BOOLEAN
@@ -17,14 +19,28 @@ from tidemill.types.logical import BOOLEAN
 
 @attributes.register
 def _(node: p.Join, form: Form) -> Attributes:
-    found: Attributes = [
+    by_left, by_right = node.partition_keys
+    return [
         ("joinType", f"[{node.kind.value}]"),
         ("where", f"[{_where(node, form)}]"),
         ("select", f"[{names(node)}]"),
-        ("leftInputSpec", f"[{node.left_spec}]"),
-        ("rightInputSpec", f"[{node.right_spec}]"),
+        ("leftInputSpec", f"[{_spec(node.left, by_left)}]"),
+        ("rightInputSpec", f"[{_spec(node.right, by_right)}]"),
     ]
-    return [*found, ("miniBatch", "[true]")] if node.mini_batch else found
+
+
+@attributes.register
+def _(node: BundledJoin, form: Form) -> Attributes:
+    return [*attributes.dispatch(p.Join)(node, form), ("miniBatch", "[true]")]
+
+
+def _spec(side: p.PhysicalNode, keys: tuple[int, ...]) -> str:
+    """What unique keys spare the join's state of a side."""
+    known = in_key_group(side)
+    if not known:
+        return "NoUniqueKey"
+    contained = any(k <= frozenset(keys) for k in known)
+    return "JoinKeyContainsUniqueKey" if contained else "HasUniqueKey"
 
 
 @attributes.register

@@ -6,6 +6,7 @@ from collections.abc import Sequence
 from functools import singledispatch
 
 from tidemill.physical import nodes as p
+from tidemill.physical.explain.view.nodes import BundledJoin, is_global
 from tidemill.plan.expressions import UserCall
 
 Attributes = list[tuple[str, str]]
@@ -35,7 +36,12 @@ def _(node: p.Calc) -> str:
 def _(node: p.WindowAggregate) -> str:
     if node.window.group:
         return "GroupWindowAggregate"
-    return "WindowAggregate" if node.local is None else "GlobalWindowAggregate"
+    return "GlobalWindowAggregate" if is_global(node) else "WindowAggregate"
+
+
+@node_name.register
+def _(node: BundledJoin) -> str:
+    return "Join"
 
 
 @node_name.register
@@ -61,6 +67,8 @@ def _(node: p.Correlate) -> str:
 
 @node_name.register
 def _(node: p.GroupAggregate) -> str:
+    if is_global(node):
+        return "GlobalGroupAggregate"
     return "PythonGroupAggregate" if any(c.user for c in node.calls) else "GroupAggregate"
 
 

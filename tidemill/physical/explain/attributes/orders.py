@@ -8,6 +8,7 @@ from tidemill.physical.explain.attributes.names import Attributes, bracket, name
 from tidemill.physical.explain.attributes.windows import attached, emitted
 from tidemill.physical.explain.patterns import pattern_attributes
 from tidemill.physical.explain.printer import Form, Printer, order_text
+from tidemill.physical.traits.changelog_mode import insert_only
 from tidemill.plan.expressions import OverCall, SortKey
 
 
@@ -25,7 +26,7 @@ def _(node: p.Rank, form: Form) -> Attributes:
     if node.time == "ROWTIME":
         order[0] = f"ROWTIME {order[0]}"
     return [
-        ("strategy", f"[{node.strategy}]"),
+        ("strategy", f"[{strategy(node)}]"),
         ("rankType", f"[{node.function}]"),
         ("rankRange", f"[rankStart={node.start}, rankEnd={node.end}]"),
         ("partitionBy", f"[{printer.columns(node.partition)}]"),
@@ -64,7 +65,13 @@ def _(node: p.SortLimit, form: Form) -> Attributes:
     found: Attributes = [("offset", f"[{node.offset}]"), ("fetch", f"[{fetch}]")]
     if not node.order:
         return found
-    return [("orderBy", _order(node.order, node)), *found, ("strategy", f"[{node.strategy}]")]
+    return [("orderBy", _order(node.order, node)), *found, ("strategy", f"[{strategy(node)}]")]
+
+
+def strategy(node: p.Rank | p.SortLimit) -> str:
+    if node.upsert_key is not None:
+        return f"UpdateFastStrategy[{','.join(map(str, node.upsert_key))}]"
+    return "AppendFastStrategy" if insert_only(node.input) else "RetractStrategy"
 
 
 def _order(order: tuple[SortKey, ...], node: p.PhysicalNode) -> str:

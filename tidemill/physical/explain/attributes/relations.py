@@ -5,9 +5,9 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from tidemill.physical import nodes as p
-from tidemill.physical.changelog_calls import invocation
 from tidemill.physical.explain.attributes.dispatch import attributes
 from tidemill.physical.explain.attributes.names import Attributes, bracket, names
+from tidemill.physical.explain.changelog_calls import invocation
 from tidemill.physical.explain.printer import Form, Printer, record_text, rows_text
 from tidemill.physical.tree import visible
 from tidemill.plan.expressions import Expr, Literal

@@ -10,6 +10,7 @@ from tidemill.physical.explain.attributes.aggregates import group_by
 from tidemill.physical.explain.attributes.dispatch import attributes
 from tidemill.physical.explain.attributes.names import Attributes, bracket
 from tidemill.physical.explain.printer import Form, Printer, call_text
+from tidemill.physical.explain.view import nodes as v
 from tidemill.plan.nodes import Months
 
 
@@ -53,7 +54,7 @@ def _(node: p.WindowAggregate, form: Form) -> Attributes:
     shown = zip(node.properties, names[len(node.keys) + len(node.calls) :], strict=True)
     properties = [f"{_property(kind, node.window)}('w$) AS {name}" for kind, name in shown]
     times = _cut_by(node)
-    if node.local is not None:
+    if isinstance(node, v.PhasedWindowAggregate) and v.is_global(node):
         calls, times = list(node.merged), f"{_SLICES[node.attached][0]}=[{_SLICES[node.attached][1]}]"
     return [
         *group_by(node.input, node.keys),
@@ -75,7 +76,7 @@ def emitted(emit: p.Emit | None) -> Attributes:
 
 
 @attributes.register
-def _(node: p.LocalWindowAggregate, form: Form) -> Attributes:
+def _(node: v.LocalWindowAggregate, form: Form) -> Attributes:
     keys = [node.input.fields[k].name for k in node.keys]
     return [
         *group_by(node.input, node.keys),
@@ -84,7 +85,7 @@ def _(node: p.LocalWindowAggregate, form: Form) -> Attributes:
     ]
 
 
-def _cut_by(node: p.WindowAggregate | p.LocalWindowAggregate) -> str:
+def _cut_by(node: p.WindowAggregate | v.LocalWindowAggregate) -> str:
     time = node.input.fields[node.time].name
     return f"win_end=[{time}]" if node.attached else f"time_col=[{time}]"
 

@@ -25,8 +25,10 @@ def bind_delete(binder: QueryBinder, statement: Delete, table: CatalogTable, con
     return replace(_bound(binder, statement, values, table, context), deletes=True)
 
 
-def bind_update(binder: QueryBinder, statement: Update, table: CatalogTable, context: Context) -> n.Sink:
-    """ValidationError for columns that the table does not have, NotSupportedError for those of its key."""
+def bind_update(
+    binder: QueryBinder, statement: Update, table: CatalogTable, context: Context, fixed: tuple[str, ...]
+) -> n.Sink:
+    """ValidationError for columns that the table does not have, NotSupportedError for ``fixed`` ones."""
     values: dict[str, exp.Expression] = {
         column.name: _column(column.name) for column in table.written_columns
     }
@@ -38,8 +40,10 @@ def bind_update(binder: QueryBinder, statement: Update, table: CatalogTable, con
             raise ValidationError(f"Unknown target column '{name}'", position=position, hint=hint)
         if name in seen:
             raise ValidationError(f"Target column '{name}' is assigned more than once", position=position)
-        if name in table.primary_key:
-            raise NotSupportedError(f"UPDATE of the column '{name}' of the primary key", position=position)
+        if name in fixed:
+            own = ", which tells rows apart or is the table's own"
+            what = " of the primary key" if name in table.primary_key else own
+            raise NotSupportedError(f"UPDATE of the column '{name}'{what}", position=position)
         seen.add(name)
         values[name] = assignment.value
     return _bound(binder, statement, values, table, context)

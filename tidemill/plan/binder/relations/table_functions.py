@@ -11,6 +11,7 @@ from functools import singledispatch
 
 from sqlglot import exp
 
+from tidemill.catalog.table import CatalogTable
 from tidemill.errors import NotSupportedError, ValidationError
 from tidemill.functions.signatures import calcite_text
 from tidemill.operators.window.assigners import kinds
@@ -19,10 +20,10 @@ from tidemill.plan.binder.context import Context
 from tidemill.plan.binder.expressions import literals, user_functions
 from tidemill.plan.binder.expressions.binding import Clause, QueryBinder
 from tidemill.plan.binder.expressions.function_hints import function_hint
-from tidemill.plan.binder.naming import column_aliases
-from tidemill.plan.binder.relations import changelog_functions, window_functions
+from tidemill.plan.binder.naming import column_aliases, renamed
+from tidemill.plan.binder.relations import changelog_functions, table_columns, window_functions
 from tidemill.plan.binder.relations.joins import ON, kind_of, padded
-from tidemill.plan.binder.relations.tables import Source
+from tidemill.plan.binder.relations.tables import Source, named_source
 from tidemill.plan.binder.scope import Relation, Scope, unique_name
 from tidemill.plan.expressions import Expr, OuterRef
 from tidemill.plan.predicates import TRUE
@@ -192,10 +193,29 @@ def bind_function(binder: QueryBinder, node: exp.Expr, context: Context) -> Sour
         return window_functions.bind(binder, node, context)
     if _is_changelog(node):
         return changelog_functions.bind(binder, node, context)
+    table = _module_table(node, context)
+    if table is not None:
+        query = renamed(table_columns.scan(binder, table, (), context), column_aliases(node), node)
+        return named_source(query, node.alias or table.path.name)
     bound, args = _user_function(binder, Scope(), node, context)
     relation = _relation(node, bound.columns.fields, False, offset=1)
     plan = _correlated(_one_row(), bound, args, outer=False)
     return Source(plan=plan, scope=Scope(relations=(Relation(alias="", fields=(), offset=0), relation)))
+
+
+def _module_table(node: exp.Expr, context: Context) -> CatalogTable | None:
+    """The table that a module's function of one text gives, if it is such a function."""
+    name, values = str(node.this.this), _values(node.this)
+    argument = values[0] if len(values) == 1 else None
+    text = argument.this if isinstance(argument, exp.Literal) and argument.is_string else None
+    table = context.environment.function_table(name, text or "")
+    if table is None:
+        return None
+    position = position_of(node.this)
+    if text is None:
+        raise ValidationError(f"{name} takes one constant: the path of a savepoint", position=position)
+    context.environment.check_table(table, table.options, position)
+    return table
 
 
 def join_function(binder: QueryBinder, left: Source, join: exp.Expr, context: Context) -> Source | None:

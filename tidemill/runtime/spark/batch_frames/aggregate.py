@@ -17,7 +17,7 @@ from tidemill.types.values import has_floats
 
 def aggregated(node: Aggregate, below: Relation, zone: str, quick: bool) -> Relation:
     """``below`` (with ``$seq`` where needs_order) grouped; the columns are the node's fields."""
-    inputs, names = node.source.fields, tuple(f.name for f in node.fields)
+    inputs, names = node.input.fields, tuple(f.name for f in node.fields)
     keys = [inputs[k] for k in node.keys]
     calls = _calls(node, zone, quick)
     floats = any(has_floats(k.type) for k in keys)
@@ -42,7 +42,7 @@ def _shown(node: Aggregate, keys: list[Field], made: Relation) -> Relation:
 
 def _calls(node: Aggregate, zone: str, quick: bool) -> list[str]:
     fields = node.fields[len(node.keys) :]
-    inputs, ordered = node.source.fields, needs_order(node)
+    inputs, ordered = node.input.fields, needs_order(node)
     return [
         f"{call_text(call, inputs, zone, ordered=ordered, quick=quick)} AS {quote(f.name)}"
         for call, f in zip(node.calls, fields, strict=True)

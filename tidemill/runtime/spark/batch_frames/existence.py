@@ -41,12 +41,12 @@ def existence(node: Join) -> Existence | None:
     """What ``node`` asks, where it is nothing else than whether there is a row."""
     if node.kind is not JoinKind.LEFT or node.hint:
         return None
-    left, right = node.sources
+    left, right = node.inputs
     picks: tuple[Expr, ...] = tuple(InputRef(type=f.type, index=i) for i, f in enumerate(right.fields))
     while isinstance(right, Calc) and right.condition is None:
         below = right.projections
         picks = tuple(below[x.index] if isinstance(x, InputRef) else x for x in picks)
-        right = right.source
+        right = right.input
     if not isinstance(right, Aggregate) or right.calls or not right.keys:
         return None
     if not all(isinstance(x, InputRef) or _is_mark(x) for x in picks):
@@ -57,7 +57,7 @@ def existence(node: Join) -> Existence | None:
         return None
     by_key = {key: number for number, (_, key) in enumerate(pairs)}
     shown = tuple(by_key[keys[place]] if place in keys else None for place in range(len(picks)))
-    return Existence(right.source, tuple((own, right.keys[key]) for own, key in pairs), shown)
+    return Existence(right.input, tuple((own, right.keys[key]) for own, key in pairs), shown)
 
 
 def asks(root: BatchNode) -> bool:
@@ -82,7 +82,7 @@ def _pairs(node: Join, width: int, keys: dict[int, int]) -> list[tuple[Expr, int
 
 def with_existence(node: Join, asked: Existence, left: Relation, members: Relation, zone: str) -> Relation:
     """The joined rows under the node's field names."""
-    own = tuple(f.name for f in node.sources[0].fields)
+    own = tuple(f.name for f in node.left.fields)
     names = tuple(f.name for f in node.fields)
     left, members = left.shallow(), members.shallow()
     inner = [f"`$m{i}`" for i in range(len(asked.members.fields))]
@@ -95,7 +95,7 @@ def with_existence(node: Join, asked: Existence, left: Relation, members: Relati
     )
     plain = Translator(columns=own, zone=zone)
     texts = []
-    for place, field in zip(asked.shown, node.sources[1].fields, strict=True):
+    for place, field in zip(asked.shown, node.right.fields, strict=True):
         value = "TRUE" if place is None else plain.sql(asked.pairs[place][0])
         texts.append(f"CASE WHEN {quote(_FOUND)} THEN CAST({value} AS {spark_type(field.type)}) END")
     return found.select(aliased([*map(quote, own), *texts], names), names)

@@ -1,9 +1,9 @@
 """A batch plan as one Spark query: batch mode is plain Spark SQL with its adaptive execution.
 
-Every operator of the plan is one piece of the query, every Step is part of the piece above it. A piece is
-text (``Relation``), or a frame where SQL cannot say it; it has its node's field names. The same expressions
-and aggregates as in streaming: where an aggregate has no Spark translation (it depends on arrival order), the
-streaming kernel runs on the whole input instead, so both modes give one answer.
+Every operator of the plan is one piece of the query. A piece is text (``Relation``), or a frame where SQL
+cannot say it; it has its node's field names. The same expressions and aggregates as in streaming: where an
+aggregate has no Spark translation (it depends on arrival order), the streaming kernel runs on the whole input
+instead, so both modes give one answer.
 """
 
 from __future__ import annotations
@@ -118,10 +118,6 @@ class BatchFrames:
         return Translator(columns=tuple(f.name for f in node.fields), zone=self.zone)
 
     @make.register
-    def _(self, node: b.Step, sequenced: bool = False) -> Relation:
-        raise InternalError(f"a Step ({node.title}) is part of the operator above it")
-
-    @make.register
     def _(self, node: b.TableSourceScan, sequenced: bool = False) -> Relation:
         found, names = self.scan(node, sequenced), _names(node.fields, sequenced)
         hidden = [SEQUENCE_COLUMN] * sequenced
@@ -160,10 +156,10 @@ class BatchFrames:
 
     @make.register
     def _(self, node: b.Calc, sequenced: bool = False) -> Relation | DataFrame:
-        return self._calculated(node, self.rows(node.source, sequenced), sequenced)
+        return self._calculated(node, self.rows(node.input, sequenced), sequenced)
 
     def _calculated(self, node: b.Calc, below: Relation, sequenced: bool) -> Relation | DataFrame:
-        translator, names = self.translator(node.source), _names(node.fields, sequenced)
+        translator, names = self.translator(node.input), _names(node.fields, sequenced)
         where = "" if node.condition is None else f"WHERE {translator.sql(node.condition)}"
         made = [expression(e, translator) for e in node.projections]
         texts = [e for e in made if isinstance(e, str)]
@@ -174,7 +170,7 @@ class BatchFrames:
 
     @make.register
     def _(self, node: b.Expand, sequenced: bool = False) -> Relation:
-        below, translator = self.rows(node.source, sequenced), self.translator(node.source)
+        below, translator = self.rows(node.input, sequenced), self.translator(node.input)
         found = unpivoted(node, below, translator, sequenced)
         if found is not None:
             return found
@@ -200,9 +196,9 @@ class BatchFrames:
         parts = self.grouped(node) if self.quick else None
         if parts is not None:
             node, rows = parts
-            below = self.views.of(rows, tuple(f.name for f in node.source.fields))
+            below = self.views.of(rows, tuple(f.name for f in node.input.fields))
         else:
-            below = self.rows(node.source, *asked(node, sequenced))
+            below = self.rows(node.input, *asked(node, sequenced))
         if by_kernel(node):
             found: Relation | DataFrame = kernel_frame(node, below.frame())
         else:
@@ -212,11 +208,11 @@ class BatchFrames:
     def _in_slices(self, form: Slices) -> Relation:
         """What ``form`` is over, its rows in windows that are slices; it is read more than once."""
         fields = form.function.fields
-        rows: Relation | DataFrame = windowed(form.as_windows, self.frame(form.function.source), fields, [])
+        rows: Relation | DataFrame = windowed(form.as_windows, self.frame(form.function.input), fields, [])
         for node in form.calcs:
-            rows = self._calculated(node, self._relation(rows, node.source.fields), False)
+            rows = self._calculated(node, self._relation(rows, node.input.fields), False)
         fields = (form.calcs[-1] if form.calcs else form.function).fields
-        if not self.sharing.is_stable(form.node.source):
+        if not self.sharing.is_stable(form.node.input):
             rows = kept(_frame(rows))
         return self._relation(rows, fields)
 
@@ -225,7 +221,7 @@ class BatchFrames:
 
     @make.register
     def _(self, node: b.Sort, sequenced: bool = False) -> Relation:
-        return self.rows(node.source, sequenced).renamed(
+        return self.rows(node.input, sequenced).renamed(
             _names(node.fields, sequenced), _order_by(node.order, node.fields)
         )
 
@@ -236,12 +232,12 @@ class BatchFrames:
             parts.append(f"LIMIT {node.fetch}")
         if node.offset:
             parts.append(f"OFFSET {node.offset}")
-        below = self.rows(node.source, sequenced)
+        below = self.rows(node.input, sequenced)
         return below.renamed(_names(node.fields, sequenced), " ".join(parts).strip())
 
     @make.register
     def _(self, node: b.OverAggregate, sequenced: bool = False) -> Relation | DataFrame:
-        below = self.rows(node.source, *asked(node, sequenced))
+        below = self.rows(node.input, *asked(node, sequenced))
         made = over_rows(node, below, self.zone, self.quick)
         names = _names(node.fields, sequenced)
         if isinstance(made, DataFrame):
@@ -250,13 +246,13 @@ class BatchFrames:
 
     @make.register
     def _(self, node: b.Match, sequenced: bool = False) -> DataFrame:
-        frame = match_frame(node, self.frame(node.source, *asked(node, sequenced)), self.zone)
+        frame = match_frame(node, self.frame(node.input, *asked(node, sequenced)), self.zone)
         return _with_sequence(frame) if sequenced else frame
 
     @make.register
     def _(self, node: b.Rank, sequenced: bool = False) -> Relation:
-        below = self.rows(node.source, sequenced)
-        inputs, names = node.source.fields, _names(node.fields, sequenced)
+        below = self.rows(node.input, sequenced)
+        inputs, names = node.input.fields, _names(node.fields, sequenced)
         rank = quote(node.fields[-1].name)
         ranked = below.with_columns(
             [f"{ranking(node.call, inputs, below, False)} AS {rank}"], (node.fields[-1].name,)
@@ -269,24 +265,24 @@ class BatchFrames:
     def _(self, node: b.Unnest, sequenced: bool = False) -> Relation:
         generator = unnest_generator(
             node.collection,
-            node.fields[len(node.source.fields) :],
+            node.fields[len(node.input.fields) :],
             node.outer,
             node.ordinality,
             node.condition,
-            self.translator(node.source),
+            self.translator(node.input),
         )
-        below = self.rows(node.source, sequenced)
-        if makes_many(node.source):
+        below = self.rows(node.input, sequenced)
+        if makes_many(node.input):
             below = stoppable(below)
-        return self._generated(below, [*_quoted(node.source.fields), generator], node.fields, sequenced)
+        return self._generated(below, [*_quoted(node.input.fields), generator], node.fields, sequenced)
 
     @make.register
     def _(self, node: b.TableFunction, sequenced: bool = False) -> DataFrame:
-        args = tuple(map(self.translator(node.source).sql, node.args))
-        generated = node.fields[len(node.source.fields) :]
+        args = tuple(map(self.translator(node.input).sql, node.args))
+        generated = node.fields[len(node.input.fields) :]
         generator = rows_generator(quote(ROWS_COLUMN), generated, node.outer)
-        kept = (*_quoted(node.source.fields), *_sequence(sequenced))
-        frame = self.frame(node.source, sequenced)
+        kept = (*_quoted(node.input.fields), *_sequence(sequenced))
+        frame = self.frame(node.input, sequenced)
         frame = selected(frame, [UserColumn(node.function, args)], [ROWS_COLUMN], frame.columns)
         frame = frame.selectExpr(*kept, generator)
         return frame.selectExpr(*_quoted(node.fields), *_sequence(sequenced))
@@ -296,8 +292,8 @@ class BatchFrames:
         node = node if self.sends else unsent(node)
         mark = None if sequenced else existence(node)
         if mark is not None:
-            return with_existence(node, mark, self.rows(node.sources[0]), self.rows(mark.members), self.zone)
-        left, right = map(self.rows, node.sources, asked(node, sequenced))
+            return with_existence(node, mark, self.rows(node.left), self.rows(mark.members), self.zone)
+        left, right = map(self.rows, node.inputs, asked(node, sequenced))
         if node.null_aware:
             made = not_in(node, left, right, self.zone, self.quick)
         else:
@@ -306,13 +302,13 @@ class BatchFrames:
 
     @make.register
     def _(self, node: b.TemporalJoin, sequenced: bool = False) -> DataFrame:
-        left, right = map(self.frame, node.sources, asked(node, sequenced))
+        left, right = map(self.frame, node.inputs, asked(node, sequenced))
         frame = temporal_frame(node, left, right, self.zone)
         return _with_sequence(frame) if sequenced else frame
 
     @make.register
     def _(self, node: b.LookupJoin, sequenced: bool = False) -> DataFrame:
-        source = self.frame(node.source, *asked(node, sequenced))
+        source = self.frame(node.input, *asked(node, sequenced))
         frame = lookup_frame(node, source, self.zone, self.fence)
         return _with_sequence(frame) if sequenced else frame
 
@@ -342,13 +338,13 @@ class BatchFrames:
 
     @make.register
     def _(self, node: b.WindowTableFunction, sequenced: bool = False) -> DataFrame:
-        frame = windowed(node.window, self.frame(node.source, sequenced), node.fields, _sequence(sequenced))
+        frame = windowed(node.window, self.frame(node.input, sequenced), node.fields, _sequence(sequenced))
         return frame.selectExpr(*_quoted(node.fields), *_sequence(sequenced))
 
     @make.register
     def _(self, node: b.Sink, sequenced: bool = False) -> Relation:
         """The rows to be written, by the sink's names; the sink itself is the job's last step."""
-        return self.rows(node.source, sequenced).renamed(_names(node.fields, sequenced))
+        return self.rows(node.input, sequenced).renamed(_names(node.fields, sequenced))
 
 
 _COUNTED = {SetKind.INTERSECT: "INTERSECT ALL", SetKind.EXCEPT: "EXCEPT ALL"}

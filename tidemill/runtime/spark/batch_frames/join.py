@@ -111,7 +111,7 @@ def not_in(node: Join, left: Relation, right: Relation, zone: str, quick: bool) 
     """The rows of ``left`` under the node's field names. A ``quick`` one takes the right side for small where
     what it is made of is."""
     _refuse_calls_across(node)
-    parts = [(part, loose_pair(part, len(node.sources[0].fields))) for part in conjuncts(node.condition)]
+    parts = [(part, loose_pair(part, len(node.left.fields))) for part in conjuncts(node.condition)]
     pairs = [pair for _, pair in parts if pair is not None]
     read = volume(node.right)
     small = bool(node.broadcast) or (quick and read is not None and read <= _QUICKLY_SENT)
@@ -135,7 +135,7 @@ def _members(node: Join) -> list[tuple[Expr, Expr]]:
     """
     if node.kind is not JoinKind.SEMI or not node.broadcast or node.hint:
         return []
-    width = len(node.sources[0].fields)
+    width = len(node.left.fields)
     pairs = [equal_sides(part, width) for part in conjuncts(node.condition)]
     found = [pair for pair in pairs if pair is not None and compares_alike(*pair)]
     return found if len(found) == len(pairs) else []
@@ -158,7 +158,7 @@ def _among(
     ``where`` takes. Spark sends the right side of NOT IN to every task, whatever its size: it must be known
     to be small."""
     left, right = left.shallow(), right.shallow()
-    own, others = (tuple(f.name for f in side.fields) for side in node.sources)
+    own, others = (tuple(f.name for f in side.fields) for side in node.inputs)
     names = tuple(f.name for f in node.fields)
     return (left, right)[left.depth < right.depth].around(
         f"SELECT {', '.join(aliased(list(map(quote, own)), names)) or NO_COLUMN} "
@@ -170,13 +170,13 @@ def _among(
 
 def _is_scalar(node: Join) -> bool:
     """Whether the right side is one value, which there always is."""
-    right = node.sources[1]
+    right = node.right
     # All rows meet the one there is, so that an outer join has none to add.
     certain = node.kind is JoinKind.LEFT and not conjuncts(node.condition)
     if not (certain or node.kind is JoinKind.INNER) or node.hint or len(right.fields) != 1:
         return False
     while isinstance(right, Calc) and right.condition is None:
-        right = right.source
+        right = right.input
     return isinstance(right, Aggregate) and not right.keys
 
 
@@ -237,19 +237,19 @@ class _AntiJoins:
 
 def _multiplies(node: Join) -> bool:
     """Whether Spark has to look at all pairs of rows, of two sides that may both have several."""
-    left, right = node.sources
+    left, right = node.inputs
     keys, _ = split_condition(node.condition, len(left.fields))
     return not keys and not is_single(left) and not is_single(right)
 
 
 def _both(node: Join) -> tuple[Field, ...]:
-    return tuple(f for side in node.sources for f in side.fields)
+    return tuple(f for side in node.inputs for f in side.fields)
 
 
 def _qualified(node: Join, zone: str) -> tuple[_Columns, Translator]:
     """Both sides' columns, and the translator of what is over them. What both have says which side's it is,
     and keeps its name: a side that is renamed is none that Spark knows already."""
-    left, right = (tuple(f.name for f in side.fields) for side in node.sources)
+    left, right = (tuple(f.name for f in side.fields) for side in node.inputs)
     shared = frozenset(left) & frozenset(right)
     tables = [
         _ALIASES[side] if name in shared else ""
@@ -261,7 +261,7 @@ def _qualified(node: Join, zone: str) -> tuple[_Columns, Translator]:
 
 def _unique(node: Join, zone: str) -> tuple[_Columns, Translator]:
     """As ``_qualified``, by names alone: those of the right's that the left has, too, are others."""
-    left, right = (tuple(f.name for f in side.fields) for side in node.sources)
+    left, right = (tuple(f.name for f in side.fields) for side in node.inputs)
     taken = frozenset(left)
     named = tuple(f"$right{i}" if name in taken else name for i, name in enumerate(right))
     return (left, named), Translator(columns=(*left, *named), zone=zone, names=(*left, *right))

@@ -30,7 +30,7 @@ _FIRST_EPOCH = 1
 
 def kernel_frame(node: Aggregate, below: DataFrame) -> DataFrame:
     """``below`` (with ``$seq``) grouped; the columns are the node's fields."""
-    inputs = node.source.fields
+    inputs = node.input.fields
     keys = [F.col(quote(inputs[k].name)) for k in node.keys]
     together = below.repartition(*keys) if keys else below.coalesce(1)
     task = _AggregateTask(
@@ -43,7 +43,7 @@ def kernel_frame(node: Aggregate, below: DataFrame) -> DataFrame:
 
 
 def _spec(node: Aggregate) -> GroupAggregateSpec:
-    inputs = node.source.fields
+    inputs = node.input.fields
     return GroupAggregateSpec(
         keys=tuple((inputs[k].name, arrow_type(inputs[k].type)) for k in node.keys),
         calls=tuple(call_spec(call, inputs, f"$call{i}") for i, call in enumerate(node.calls)),

@@ -18,7 +18,7 @@ from tidemill.types.physical import quote, spark_schema
 
 
 def lookup_frame(node: LookupJoin, left: DataFrame, zone: str, fence: Fence) -> DataFrame:
-    lookup, width = node.lookup, len(node.source.fields)
+    lookup, width = node.lookup, len(node.input.fields)
     own = tuple(f"c{i}" for i in range(width))
     translator = Translator(columns=own, zone=zone)
     keys = [f"{translator.sql(key)} AS k{i}" for i, (key, _) in enumerate(lookup.keys)]
@@ -43,7 +43,7 @@ def lookup_frame(node: LookupJoin, left: DataFrame, zone: str, fence: Fence) -> 
         scope=uuid.uuid4().hex,
     )
     computed = tuple(Field(f"k{i}", key.type) for i, (key, _) in enumerate(lookup.keys))
-    fields = tuple(Field(name, f.type) for name, f in zip(own, node.source.fields, strict=True))
+    fields = tuple(Field(name, f.type) for name, f in zip(own, node.input.fields, strict=True))
     listed = (Field(FOUND, ArrayType(element=RowType(fields=found))), Field("row", BIGINT))
     schema = spark_schema((*fields, *computed, *listed))
     joined = map_batches(left.toDF(*own).selectExpr(*map(quote, own), *keys), stage, schema)

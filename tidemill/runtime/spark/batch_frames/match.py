@@ -28,7 +28,7 @@ from tidemill.types.physical import quote, spark_schema
 
 def match_frame(node: b.Match, below: DataFrame, zone: str) -> DataFrame:
     """``below`` (with ``$seq``) searched; the columns are the node's fields."""
-    inputs = node.source.fields
+    inputs = node.input.fields
     parts = match_parts(node.match, inputs)
     before = Translator(columns=tuple(f.name for f in inputs), zone=zone)
     carried = [f"{before.sql(x)} AS {quote(name)}" for name, x in parts.carried]

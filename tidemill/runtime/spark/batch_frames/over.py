@@ -46,7 +46,7 @@ def over_rows(node: OverAggregate, below: Relation, zone: str, quick: bool) -> R
     The calls share their partition and order. With ``$seq`` below, rows that are equal in a ROW_NUMBER's
     order are numbered as they came, or the other way round (``last_first``).
     """
-    inputs = node.source.fields
+    inputs = node.input.fields
     added = list(zip(node.calls, node.fields[len(inputs) :], strict=True))
     texts = {f.name: _in_spark(call, node, below, zone, quick) for call, f in added}
     known = {name: text for name, text in texts.items() if text is not None}
@@ -58,7 +58,7 @@ def over_rows(node: OverAggregate, below: Relation, zone: str, quick: bool) -> R
 
 def _in_spark(call: OverCall, node: OverAggregate, below: Relation, zone: str, quick: bool) -> str | None:
     """The call as Spark's window function; None where the kernel has to compute it."""
-    inputs = node.source.fields
+    inputs = node.input.fields
     if call.function in RANKING:
         return ranking(call, inputs, below, node.last_first)
     types = tuple(inputs[a].type for a in call.args)

@@ -16,7 +16,7 @@ from dataclasses import dataclass, field, fields, is_dataclass
 
 from tidemill.catalog.table import CatalogTable
 from tidemill.last_used import LastUsed
-from tidemill.physical.batch.nodes import BatchNode, TableFunction, operator
+from tidemill.physical.batch.nodes import BatchNode, TableFunction
 from tidemill.physical.digests import Digests
 from tidemill.plan import nodes as n
 from tidemill.plan.expressions import Expr
@@ -51,9 +51,9 @@ class Sharing:
         made = cls()
         nodes = dict(made._walk(root, set()))
         for node in nodes.values():
-            made._readers.update(made.key(operator(i)) for i in node.inputs)
+            made._readers.update(made.key(i) for i in node.inputs)
         for key, node in nodes.items():
-            below = [made.key(operator(i)) for i in node.inputs]
+            below = [made.key(i) for i in node.inputs]
             size = 1 + sum(1 if k in made._kept else made._sizes[k] for k in below)
             made._sizes[key] = size
             if made._readers[key] > 1 and size > LARGE:
@@ -79,7 +79,7 @@ class Sharing:
             return
         seen.add(key)
         for child in node.inputs:
-            yield from self._walk(operator(child), seen)
+            yield from self._walk(child, seen)
         yield key, node
 
     def is_stable(self, node: BatchNode) -> bool:

@@ -157,7 +157,7 @@ class _Rows:
 
     @property
     def _fields(self) -> tuple[Field, ...]:
-        return self.form.node.source.fields
+        return self.form.node.input.fields
 
     @property
     def _width(self) -> int:

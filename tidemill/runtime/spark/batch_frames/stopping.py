@@ -49,14 +49,14 @@ def _interrupted(spark: SparkSession) -> Column:
 def makes_many(node: b.BatchNode) -> bool:
     """Whether its rows are elements of collections: very many may come of one batch of input."""
     while isinstance(node, b.Calc):
-        node = node.source
+        node = node.input
     return isinstance(node, b.Unnest)
 
 
 def is_single(node: b.BatchNode) -> bool:
     """Whether it has one row at most."""
     while isinstance(node, b.Calc):
-        node = node.source
+        node = node.input
     if isinstance(node, b.Values):
         return len(node.rows) <= 1
     return (isinstance(node, b.Aggregate) and not node.keys) or (

@@ -26,7 +26,7 @@ _REACHED, _PLACE, _NONE = "$reached", "$place", 2**31 - 1
 
 def temporal_frame(node: TemporalJoin, left: DataFrame, right: DataFrame, zone: str) -> DataFrame:
     """``right`` comes with ``$seq``; the result has the node's fields."""
-    sides = [len(source.fields) for source in node.sources]
+    sides = [len(source.fields) for source in node.inputs]
     l_names, r_names = tuple(f"l{i}" for i in range(sides[0])), tuple(f"r{i}" for i in range(sides[1]))
     left, right = left.toDF(*l_names), right.toDF(*r_names, SEQUENCE_COLUMN)
     keys = [f"$k{i}" for i in range(len(node.keys))]
@@ -81,7 +81,7 @@ def _before(keys: list[str]) -> WindowSpec:
 def _arrival(node: TemporalJoin) -> Column:
     if node.arrives:
         return F.col(quote(SEQUENCE_COLUMN))
-    zoned = isinstance(node.sources[1].fields[node.right_time].type, LocalZonedTimestampType)
+    zoned = isinstance(node.right.fields[node.right_time].type, LocalZonedTimestampType)
     time = f"r{node.right_time}"
     return F.expr(f"unix_micros({time})" if zoned else micros_between(EPOCH, time))
 
@@ -100,7 +100,7 @@ def _chosen(node: TemporalJoin, versions: DataFrame, keys: list[str], names: tup
     if node.latest:
         reached = F.max(F.col(quote(_TIME))).over(upto)
         return versions.withColumn(_REACHED, reached).where(f"`{_TIME}` >= `{_REACHED}`").drop(_REACHED)
-    fields = tuple(Field(name, f.type) for name, f in zip(names, node.sources[1].fields, strict=True))
+    fields = tuple(Field(name, f.type) for name, f in zip(names, node.right.fields, strict=True))
     order = ", ".join(text for key in node.order for text in sort_texts(key, fields))
     by = ", ".join(map(quote, keys))
     ranked = versions.withColumn(_PLACE, F.expr(f"DENSE_RANK() OVER (PARTITION BY {by} ORDER BY {order})"))

@@ -30,7 +30,7 @@ class Creates:
         if self.cursor.at("CONNECTION"):
             self.cursor.refuse("CREATE CONNECTION")
         if self.cursor.at("SAVEPOINT") and not (replace or temporary):
-            return create_savepoint(self.cursor, token)
+            return create_savepoint(self.cursor, self.trees, token)
         if self.cursor.at("MATERIALIZED"):
             return self._create_materialized(token, temporary=temporary, replace=replace)
         word = self.cursor.expect_any("TABLE", "VIEW", "FUNCTION", "CATALOG", "DATABASE", "MODEL")

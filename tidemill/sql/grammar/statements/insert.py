@@ -44,6 +44,15 @@ class Inserts:
             position=token.position,
         )
 
+    def one_or_more(self) -> s.Insert | s.StatementSet:
+        """INSERT, or STATEMENT SET BEGIN ... END, each with EXECUTE before it or without."""
+        self.cursor.take("EXECUTE")
+        first = self.cursor.current
+        if self.cursor.expect_any("INSERT", "STATEMENT") == "INSERT":
+            return self.insert(first)
+        self.cursor.expect("SET", "BEGIN")
+        return self.members(first)
+
     def _target_options(self) -> s.Options:
         given = hints(self.cursor)
         return tuple(option for hint in given if hint.name == "OPTIONS" for option in hint.options)

@@ -17,6 +17,7 @@ from tidemill.sql.grammar.statements.create_table import CreateTables
 from tidemill.sql.grammar.statements.drop import drop
 from tidemill.sql.grammar.statements.insert import Inserts
 from tidemill.sql.grammar.statements.row_changes import RowChanges
+from tidemill.sql.grammar.statements.savepoints import diff_savepoint
 from tidemill.sql.grammar.statements.show import Shows
 from tidemill.sql.grammar.statements.table_elements import TableElements
 from tidemill.sql.grammar.trees import Trees
@@ -87,7 +88,7 @@ class Statements:
     def _alter_job(self, token: Token) -> s.AlterJob:
         job_id = self.cursor.string()
         as_query = self.cursor.expect_any("AS", "SET") == "AS"
-        target = self._inserting() if as_query else None
+        target = self._inserts().one_or_more() if as_query else None
         options = () if as_query else clauses.properties(self.cursor)
         text = self.cursor.text_since(token)
         return s.AlterJob(job_id=job_id, target=target, options=options, text=text, position=token.position)
@@ -142,15 +143,6 @@ class Statements:
         """``BEGIN STATEMENT SET; ... END``."""
         self.cursor.expect("STATEMENT", "SET", ";")
         return self._inserts().members(token)
-
-    def _inserting(self) -> s.Insert | s.StatementSet:
-        """INSERT, or STATEMENT SET BEGIN ... END, each with EXECUTE before it or without."""
-        self.cursor.take("EXECUTE")
-        first = self.cursor.current
-        if self.cursor.expect_any("INSERT", "STATEMENT") == "INSERT":
-            return self._inserts().insert(first)
-        self.cursor.expect("SET", "BEGIN")
-        return self._inserts().members(first)
 
     def _explain(self, token: Token) -> s.Statement:
         details: list[str] = []
@@ -220,6 +212,7 @@ class Statements:
         "DELETE": lambda self, token: self._row_changes().delete(token),
         "UPDATE": lambda self, token: self._row_changes().update(token),
         "ALTER": _alter,
+        "DIFF": lambda self, token: diff_savepoint(self.cursor, token),
         "USE": lambda self, token: settings.use(self.cursor, token),
         "SHOW": lambda self, token: self._shows().show(token),
         "DESCRIBE": lambda self, token: self._shows().describe(token),

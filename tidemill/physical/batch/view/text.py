@@ -1,13 +1,13 @@
-"""EXPLAIN of batch statements: the plan that runs."""
+"""EXPLAIN of batch statements: Flink's view of the plan that runs, as text."""
 
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 
 from tidemill.physical.batch import nodes as b
-from tidemill.physical.batch.attributes import Attributes, attributes
 from tidemill.physical.batch.nodes import BatchNode, all_of
-from tidemill.physical.batch.steps import ADAPTIVE, AHEAD
+from tidemill.physical.batch.view.attributes import Attributes, attributes
+from tidemill.physical.batch.view.steps import ADAPTIVE, AHEAD
 from tidemill.physical.explain.json_plan import Reading, json_plan
 from tidemill.physical.explain.syntax_tree import syntax_tree
 from tidemill.physical.explain.text import draw
@@ -20,8 +20,8 @@ Runs = Mapping[int, Attributes]
 def explain_batch_text(
     logical: Sequence[n.LogicalNode], plans: Sequence[BatchNode], runs: Sequence[Runs]
 ) -> str:
-    """The three sections; ``logical`` are the bound plans, ``plans`` those that run for them, each with its
-    ``runs``."""
+    """The three sections; ``logical`` are the bound plans, ``plans`` the views of those that run for them,
+    each with its ``runs``."""
     texts = [batch_text(x, r) for x, r in zip(plans, runs, strict=True)]
     sections = (
         ("Abstract Syntax Tree", [syntax_tree(x) for x in logical]),

@@ -5,8 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import replace
 
-from tidemill.physical.batch.nodes import BatchNode, Step, Traits
-from tidemill.physical.batch.sizes import with_fields
+from tidemill.physical.batch.view.nodes import Seen, Step
 from tidemill.physical.explain.printer import Printer, order_text
 from tidemill.plan.expressions import SortKey
 from tidemill.types.logical import Field
@@ -20,37 +19,31 @@ WITHIN = "within the operator above"
 """How a Step comes about; part of what EXPLAIN shows."""
 
 
-def derived(node: BatchNode, fields: tuple[Field, ...], copies: int = 1) -> Traits:
-    """The traits of rows made one by one (or ``copies`` each) of those of ``node``."""
-    return replace(node.traits, partitioned=(), most=with_fields(node.traits, node.fields, fields, copies))
-
-
 def step(
-    node: BatchNode,
+    below: Seen,
     title: str,
     by: str,
     attributes: tuple[tuple[str, str], ...],
     fields: tuple[Field, ...] | None = None,
-) -> Step:
-    """A Step over ``node`` with its traits, and its fields unless told."""
-    made = node.fields if fields is None else fields
-    return Step(
-        fields=made, traits=derived(node, made), input=node, title=title, attributes=attributes, by=by
-    )
+) -> Seen:
+    """A Step over ``below`` with its traits, and its fields unless told."""
+    made = below.fields if fields is None else fields
+    node = Step(fields=made, input=below.node, title=title, attributes=attributes, by=by)
+    return Seen(node, replace(below.traits, partitioned=()))
 
 
-def exchange(node: BatchNode, keys: tuple[int, ...]) -> Step:
-    names = ", ".join(node.fields[k].name for k in keys)
+def exchange(below: Seen, keys: tuple[int, ...]) -> Seen:
+    names = ", ".join(below.fields[k].name for k in keys)
     distribution = f"[hash[{names}]]" if keys else "[single]"
-    return step(node, "Exchange", MOVED, (("distribution", distribution),))
+    return step(below, "Exchange", MOVED, (("distribution", distribution),))
 
 
-def broadcast(node: BatchNode) -> Step:
-    return step(node, "Exchange", SENT, (("distribution", "[broadcast]"),))
+def broadcast(below: Seen) -> Seen:
+    return step(below, "Exchange", SENT, (("distribution", "[broadcast]"),))
 
 
-def sort(node: BatchNode, order: tuple[SortKey, ...]) -> Step:
-    return step(node, "Sort", SORTED, (("orderBy", ordered(order, node.fields)),))
+def sort(below: Seen, order: tuple[SortKey, ...]) -> Seen:
+    return step(below, "Sort", SORTED, (("orderBy", ordered(order, below.fields)),))
 
 
 def ordered(order: Sequence[SortKey], fields: Sequence[Field]) -> str:

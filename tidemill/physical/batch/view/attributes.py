@@ -9,15 +9,15 @@ from functools import singledispatch
 
 from tidemill.physical.batch import nodes as b
 from tidemill.physical.batch.nodes import BatchNode
-from tidemill.physical.batch.ranks import limit_attributes, rank_attributes
 from tidemill.physical.batch.slices import by_slices
-from tidemill.physical.batch.steps import ADAPTIVE, bracketed, ordered
+from tidemill.physical.batch.view import nodes as v
+from tidemill.physical.batch.view.steps import ADAPTIVE, bracketed, ordered
 from tidemill.physical.conditions import conjuncts
 from tidemill.physical.explain.attributes import window_text
 from tidemill.physical.explain.patterns import pattern_attributes
 from tidemill.physical.explain.printer import Form, Printer, record_text, rows_text
 from tidemill.physical.windows import window_of
-from tidemill.plan.expressions import OverCall
+from tidemill.plan.expressions import OverCall, SortKey
 from tidemill.types.logical import Field
 
 Attributes = tuple[tuple[str, str], ...]
@@ -48,7 +48,7 @@ def _names(fields: tuple[Field, ...]) -> str:
 
 
 @attributes.register
-def _(node: b.Step) -> Attributes:
+def _(node: v.Step) -> Attributes:
     return (*node.attributes, *_runs(node.by))
 
 
@@ -92,9 +92,10 @@ def _(node: b.Expand) -> Attributes:
 
 
 @attributes.register
-def _(node: b.Aggregate) -> Attributes:
+def _(node: v.Aggregate) -> Attributes:
     grouping = (("groupBy", bracketed(node.groups)),) if node.groups else ()
-    runs = _KERNEL if any(c.user for c in node.calls) else _SLICES if by_slices(node) else _SPARK
+    whole = node.whole
+    runs = _KERNEL if any(c.user for c in whole.calls) else _SLICES if by_slices(whole) else _SPARK
     merging = ("isMerge", f"[{str(node.merges).lower()}]")
     return (merging, *grouping, ("select", bracketed(node.select)), *_runs(runs))
 
@@ -109,9 +110,21 @@ def _(node: b.Limit) -> Attributes:
     return limit_attributes(node.order, node.fields, node.offset, node.fetch, first=False)
 
 
+def limit_attributes(
+    order: tuple[SortKey, ...], fields: tuple[Field, ...], offset: int, fetch: int | None, *, first: bool
+) -> tuple[tuple[str, str], ...]:
+    """``first``: of the local phase."""
+    shown = (
+        ("offset", f"[{offset}]"),
+        ("fetch", f"[{'unlimited' if fetch is None else fetch}]"),
+        ("global", f"[{str(not first).lower()}]"),
+    )
+    return (("orderBy", ordered(order, fields)), *shown) if order else shown
+
+
 @attributes.register
 def _(node: b.Match) -> Attributes:
-    match, inputs = node.match, node.source.fields
+    match, inputs = node.match, node.input.fields
     partition = (
         (("partitionBy", f"[{Printer.over(inputs).columns(match.partition)}]"),) if match.partition else ()
     )
@@ -122,12 +135,31 @@ def _(node: b.Match) -> Attributes:
 
 @attributes.register
 def _(node: b.Rank) -> Attributes:
-    return rank_attributes(node.call, node.start, node.end, node.source.fields, node.fields, first=False)
+    return rank_attributes(node.call, node.start, node.end, node.input.fields, node.fields, first=False)
+
+
+def rank_attributes(
+    call: OverCall,
+    start: int,
+    end: int,
+    inputs: tuple[Field, ...],
+    fields: tuple[Field, ...],
+    *,
+    first: bool,
+) -> tuple[tuple[str, str], ...]:
+    return (
+        ("rankType", f"[{call.function}]"),
+        ("rankRange", f"[rankStart={start}, rankEnd={end}]"),
+        ("partitionBy", f"[{Printer.over(inputs).columns(call.partition)}]"),
+        ("orderBy", ordered(call.order, inputs)),
+        ("global", f"[{str(not first).lower()}]"),
+        ("select", f"[{', '.join(f.name for f in fields)}]"),
+    )
 
 
 @attributes.register
 def _(node: b.OverAggregate) -> Attributes:
-    inputs = node.source.fields
+    inputs = node.input.fields
     printer = Printer.over(inputs)
     made = node.fields[len(inputs) :]
     shown = ", ".join(_over_text(c, f, printer) for c, f in zip(node.calls, made, strict=True))
@@ -169,8 +201,8 @@ def _correlate(call: str, fields: tuple[Field, ...], *, outer: bool) -> Attribut
 
 
 @attributes.register
-def _(node: b.Join) -> Attributes:
-    left, right = node.sources
+def _(node: v.Join) -> Attributes:
+    left, right = (node.left, node.right)
     printer = Printer.over((*left.fields, *right.fields), Form.PREFIX)
     where = printer.text(node.condition) if conjuncts(node.condition) else "true"
     return (
@@ -182,7 +214,7 @@ def _(node: b.Join) -> Attributes:
     )
 
 
-def _join_runs(node: b.Join) -> str:
+def _join_runs(node: v.Join) -> str:
     how = _NOT_IN if node.null_aware else ADAPTIVE
     if node.hint and not node.null_aware:
         return _HINTED[node.hint].format(node.build)
@@ -191,7 +223,7 @@ def _join_runs(node: b.Join) -> str:
 
 @attributes.register
 def _(node: b.TemporalJoin) -> Attributes:
-    left, right = node.sources
+    left, right = (node.left, node.right)
     sides = Printer.over(left.fields), Printer.over(right.fields)
     keys = [f"{sides[0].text(a)} = {sides[1].text(c)}" for a, c, _ in node.keys]
     printer = Printer.over((*left.fields, *right.fields), Form.PREFIX)
@@ -207,7 +239,7 @@ def _(node: b.TemporalJoin) -> Attributes:
 
 @attributes.register
 def _(node: b.LookupJoin) -> Attributes:
-    own, lookup = Printer.over(node.source.fields), node.lookup
+    own, lookup = Printer.over(node.input.fields), node.lookup
     keys = [f"{lookup.columns[column]}={own.text(key)}" for key, column in lookup.keys]
     printer = Printer.over(node.fields, Form.PREFIX)
     where = () if lookup.condition is None else (("where", f"[{printer.text(lookup.condition)}]"),)
@@ -232,7 +264,7 @@ def _(node: b.CountedSets) -> Attributes:
 
 @attributes.register
 def _(node: b.WindowTableFunction) -> Attributes:
-    fields, window = node.source.fields, node.window
+    fields, window = node.input.fields, node.window
     partition = [fields[i].name for i in window.partition]
     text = window_text(window_of(window), f"time_col=[{fields[window.time].name}]", partition)
     over = _runs("as Spark's windows over the rows of a key") if window.kind.made_by_rows else ()
@@ -241,4 +273,4 @@ def _(node: b.WindowTableFunction) -> Attributes:
 
 @attributes.register
 def _(node: b.Sink) -> Attributes:
-    return (("table", f"[{node.target.table.path}]"), ("fields", _names(node.source.fields)))
+    return (("table", f"[{node.target.table.path}]"), ("fields", _names(node.input.fields)))

@@ -1,7 +1,7 @@
-"""Aggregations of a batch plan: hash or sort based, in one phase or two, DISTINCT in two levels.
+"""Flink's view of aggregations: hash or sort based, in one phase or two, DISTINCT in two levels.
 
-One ``Aggregate`` runs them; the local phase and the inner level of DISTINCT are Steps, since Spark's
-planner makes both of any aggregation by itself.
+One operator runs them; the local phase and the inner level of DISTINCT are Steps, since Spark's planner makes
+both of any aggregation by itself.
 """
 
 from __future__ import annotations
@@ -12,12 +12,12 @@ from dataclasses import dataclass, replace
 from tidemill.config.optimizer_options import AGG_PHASE_STRATEGY
 from tidemill.config.option import Configuration
 from tidemill.operators.aggregates.registry import declared
-from tidemill.physical.aggregates.accumulators import accumulators
-from tidemill.physical.aggregates.two_phase import mergeable
-from tidemill.physical.batch.nodes import Aggregate, BatchNode, Step, Traits
-from tidemill.physical.batch.sizes import width
-from tidemill.physical.batch.steps import WITHIN, ascending, bracketed, derived, exchange, sort, step
+from tidemill.physical.aggregates.parts import mergeable
+from tidemill.physical.batch import nodes as b
+from tidemill.physical.batch.view.nodes import Aggregate, Seen, Traits
+from tidemill.physical.batch.view.steps import WITHIN, ascending, bracketed, exchange, sort, step
 from tidemill.physical.explain.printer import Printer, call_text
+from tidemill.physical.explain.view.accumulators import accumulators
 from tidemill.plan.expressions import AggregateCall
 from tidemill.types import logical as t
 from tidemill.types.logical import Field
@@ -27,44 +27,35 @@ from tidemill.types.logical import Field
 class _Shape:
     """What is shown: ``input`` is ready to be aggregated, ``groups`` and ``select`` are over its fields."""
 
-    input: BatchNode
+    input: Seen
     hashed: bool
     merges: bool
     groups: tuple[str, ...]
     select: tuple[str, ...]
     keys: int
 
-    def step(self, fields: tuple[Field, ...]) -> Step:
+    def step(self, fields: tuple[Field, ...]) -> Seen:
         """As the inner level of another aggregation."""
         merging = ("isMerge", f"[{str(self.merges).lower()}]")
         grouping = (("groupBy", bracketed(self.groups)),) if self.groups else ()
         name = "HashAggregate" if self.hashed else "SortAggregate"
-        made = step(
-            self.input, name, WITHIN, (merging, *grouping, ("select", bracketed(self.select))), fields
-        )
-        return replace(made, traits=_grouped(made.traits, self.keys))
+        select = ("select", bracketed(self.select))
+        made = step(self.input, name, WITHIN, (merging, *grouping, select), fields)
+        return Seen(made.node, _grouped(made.traits, self.keys))
 
 
-def plan_aggregate(
-    child: BatchNode,
-    keys: tuple[int, ...],
-    calls: tuple[AggregateCall, ...],
-    fields: tuple[Field, ...],
-    config: Configuration,
-) -> Aggregate:
-    shape = _shape(child, keys, calls, config)
-    traits = _grouped(derived(child, fields), len(keys))
-    return Aggregate(
-        fields=fields,
-        traits=traits if keys else replace(traits, most=width(fields)),
-        input=shape.input,
-        keys=keys,
-        calls=calls,
+def aggregate_view(node: b.Aggregate, child: Seen, config: Configuration) -> Seen:
+    shape = _shape(child, node.keys, node.calls, config)
+    shown = Aggregate(
+        fields=node.fields,
+        input=shape.input.node,
+        whole=node,
         hashed=shape.hashed,
         merges=shape.merges,
         groups=shape.groups,
         select=shape.select,
     )
+    return Seen(shown, _grouped(child.traits, len(node.keys)))
 
 
 def _grouped(traits: Traits, keys: int) -> Traits:
@@ -72,7 +63,7 @@ def _grouped(traits: Traits, keys: int) -> Traits:
 
 
 def _shape(
-    child: BatchNode, keys: tuple[int, ...], calls: tuple[AggregateCall, ...], config: Configuration
+    child: Seen, keys: tuple[int, ...], calls: tuple[AggregateCall, ...], config: Configuration
 ) -> _Shape:
     if any(c.distinct for c in calls):
         child, keys, calls = _distinct_first(child, keys, calls, config)
@@ -90,7 +81,7 @@ def _can_hash(calls: Sequence[AggregateCall]) -> bool:
 
 
 def _in_one_phase(
-    child: BatchNode, keys: tuple[int, ...], calls: Sequence[AggregateCall], config: Configuration
+    child: Seen, keys: tuple[int, ...], calls: Sequence[AggregateCall], config: Configuration
 ) -> bool:
     strategy = config.read(AGG_PHASE_STRATEGY).upper()
     if strategy == "ONE_PHASE" or not mergeable(calls):
@@ -100,22 +91,20 @@ def _in_one_phase(
     return strategy == "AUTO" and bool(keys) and child.traits.sized and child.traits.reduced
 
 
-def _in_place(child: BatchNode, keys: tuple[int, ...]) -> bool:
+def _in_place(child: Seen, keys: tuple[int, ...]) -> bool:
     partitioned = child.traits.partitioned
     return bool(partitioned) and set(partitioned) <= set(keys)
 
 
-def _prepared(hashed: bool, node: BatchNode, keys: tuple[int, ...]) -> BatchNode:
+def _prepared(hashed: bool, node: Seen, keys: tuple[int, ...]) -> Seen:
     return sort(node, ascending(keys)) if keys and not hashed else node
 
 
-def _names(node: BatchNode, keys: tuple[int, ...]) -> tuple[str, ...]:
+def _names(node: Seen, keys: tuple[int, ...]) -> tuple[str, ...]:
     return tuple(node.fields[k].name for k in keys)
 
 
-def _one_phase(
-    child: BatchNode, keys: tuple[int, ...], calls: tuple[AggregateCall, ...], hashed: bool
-) -> _Shape:
+def _one_phase(child: Seen, keys: tuple[int, ...], calls: tuple[AggregateCall, ...], hashed: bool) -> _Shape:
     printer = Printer.over(child.fields)
     groups = _names(child, keys)
     moved = child if _in_place(child, keys) else exchange(child, keys)
@@ -123,9 +112,7 @@ def _one_phase(
     return _Shape(_prepared(hashed, moved, keys), hashed, False, groups, select, len(keys))
 
 
-def _two_phases(
-    child: BatchNode, keys: tuple[int, ...], calls: tuple[AggregateCall, ...], hashed: bool
-) -> _Shape:
+def _two_phases(child: Seen, keys: tuple[int, ...], calls: tuple[AggregateCall, ...], hashed: bool) -> _Shape:
     found = accumulators(calls, Printer.over(child.fields), retract=False)
     groups = _names(child, keys)
     ready = _prepared(hashed, child, keys)
@@ -146,8 +133,8 @@ def _two_phases(
 
 
 def _distinct_first(
-    child: BatchNode, keys: tuple[int, ...], calls: tuple[AggregateCall, ...], config: Configuration
-) -> tuple[BatchNode, tuple[int, ...], tuple[AggregateCall, ...]]:
+    child: Seen, keys: tuple[int, ...], calls: tuple[AggregateCall, ...], config: Configuration
+) -> tuple[Seen, tuple[int, ...], tuple[AggregateCall, ...]]:
     """The rows that DISTINCT leaves, and the aggregation over them without it.
 
     One set of distinct columns is grouped by directly; several, or other calls beside them, take an
@@ -166,7 +153,7 @@ def _distinct_first(
     inner = _shape(child, inner_keys, tuple(plain), config).step(fields)
     if not single:
         inner = step(inner, "Calc", WITHIN, (("select", bracketed([f.name for f in fields])),))
-        inner = replace(inner, traits=replace(inner.traits, reduced=False, sized=source.traits.sized))
+        inner = Seen(inner.node, replace(inner.traits, reduced=False, sized=source.traits.sized))
     place = {k: i for i, k in enumerate(inner_keys)}
     first = len(inner_keys)
     merged = []
@@ -179,7 +166,7 @@ def _distinct_first(
     return inner, tuple(range(len(keys))), tuple(merged)
 
 
-def _expanded(child: BatchNode, copies: int) -> BatchNode:
+def _expanded(child: Seen, copies: int) -> Seen:
     names = ", ".join(f.name for f in child.fields)
     rows = [f"{{{names}, {i + 1} AS $e}}" for i in range(copies)]
     fields = (*child.fields, Field("$e", t.INT))

@@ -11,34 +11,31 @@ from __future__ import annotations
 from dataclasses import replace
 
 from tidemill.changelog.rowkind import INSERT_ONLY
-from tidemill.config.optimizer_options import AGG_PHASE_STRATEGY
-from tidemill.config.option import Configuration
 from tidemill.physical import nodes as p
-from tidemill.physical.aggregates.accumulators import accumulators
-from tidemill.physical.aggregates.two_phase import mergeable
+from tidemill.physical.aggregates.parts import mergeable
 from tidemill.physical.explain.printer import Printer
-from tidemill.physical.tree import map_up
+from tidemill.physical.explain.view.accumulators import accumulators
+from tidemill.physical.explain.view.nodes import LocalWindowAggregate, PhasedWindowAggregate, phased_window
+from tidemill.physical.tree import with_inputs
 
 
-def split_windows(root: p.PhysicalNode, config: Configuration) -> p.PhysicalNode:
-    """The plan with both phases of the aggregations by window that Flink cuts in two."""
-    if config.read(AGG_PHASE_STRATEGY).upper() == "ONE_PHASE":
-        return root
-    return map_up(root, _split)
-
-
-def _split(node: p.PhysicalNode) -> p.PhysicalNode:
-    if not isinstance(node, p.WindowAggregate) or not isinstance(node.input, p.Exchange):
+def local_phases(node: p.PhysicalNode, whole: p.WindowAggregate) -> p.PhysicalNode:
+    """``node``, which is ``whole`` or its halves, each with a local phase where Flink has one."""
+    if node is whole.source:
         return node
-    window = node.window
+    node = with_inputs(node, tuple(local_phases(child, whole) for child in node.inputs))
+    return _with_local(node) if isinstance(node, p.WindowAggregate) else node
+
+
+def _with_local(node: p.WindowAggregate) -> p.WindowAggregate:
+    window, below = node.window, node.source
     if window.proctime or node.emit is not None:
         return node
     if window.group or window.kind.made_by_rows or not mergeable(node.calls):
         return node
-    below = node.input.input
     retract = below.traits.kinds != INSERT_ONLY
     found = accumulators(node.calls, Printer.over(below.fields), retract=retract)
-    local = p.LocalWindowAggregate(
+    local = LocalWindowAggregate(
         fields=below.fields,
         traits=below.traits,
         input=below,
@@ -48,5 +45,6 @@ def _split(node: p.PhysicalNode) -> p.PhysicalNode:
         attached=node.attached,
         select=found.local,
     )
+    phased = node if isinstance(node, PhasedWindowAggregate) else phased_window(node, node)
     merged = tuple(f"{text} AS {c.name}" for text, c in zip(found.merged, node.calls, strict=True))
-    return replace(node, input=replace(node.input, input=local), merged=merged)
+    return replace(phased, input=with_inputs(node.input, (local,)), merged=merged)

@@ -2,45 +2,27 @@
 
 For several such columns an Expand repeats each row per column, with the other buckets NULL and ``$e``
 saying whose copy it is; calls then count only their own copies. MIN, MAX and the like get a bucket of
-their column too, so that their work spreads as well. The nodes show what Flink would do; ``core`` on
-the final one keeps the aggregation whole, and execution does not follow them: GROUP BY has one operator with
-a local phase, windows are spread by ``salted_distinct``.
+their column too, so that their work spreads as well. It runs as one operator with a local phase, or by window
+as ``aggregates.salted_distinct`` spreads it.
 """
 
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
 
-from tidemill.config.optimizer_options import DISTINCT_SPLIT_BUCKETS, DISTINCT_SPLIT_ENABLED
-from tidemill.config.option import Configuration
-from tidemill.operators.aggregates.registry import declared
 from tidemill.physical import nodes as p
-from tidemill.physical.aggregates.parts import merging, parts_of
-from tidemill.physical.finish import PENDING, exchange, finish, references
-from tidemill.plan import nodes as n
+from tidemill.physical.aggregates.parts import bucket_columns, is_bucketed, merging, parts_of, summed
+from tidemill.physical.explain.view.nodes import (
+    PhasedGroupAggregate,
+    phased_group,
+    phased_window,
+)
+from tidemill.physical.finish import PENDING, Node, exchange, finish, references
+from tidemill.physical.traits.changelog_mode import BEFORE, updates
+from tidemill.physical.tree import with_kinds
 from tidemill.plan.expressions import AggregateCall, Call, Expr, InputRef, Literal
+from tidemill.types import logical as t
 from tidemill.types.logical import BOOLEAN, INT, Field
-
-PHASE = "SPLIT"
-
-
-def can_split(calls: tuple[AggregateCall, ...], keys: tuple[int, ...], config: Configuration) -> bool:
-    """Whether Flink splits them."""
-    if not config.read(DISTINCT_SPLIT_ENABLED) or not any(c.distinct for c in calls):
-        return False
-    found = [declared(c.function) for c in calls]
-    every = all(x is not None and x.phases.split for x in found)
-    return every and bool(_bucket_columns(calls, keys))
-
-
-def _bucket_columns(calls: tuple[AggregateCall, ...], keys: tuple[int, ...]) -> tuple[int, ...]:
-    used = {a for c in calls if c.distinct or _is_bucketed(c) for a in c.args}
-    return tuple(sorted(used - set(keys)))
-
-
-def _is_bucketed(call: AggregateCall) -> bool:
-    found = declared(call.function)
-    return found is not None and found.phases.bucketed
 
 
 @dataclass(frozen=True, slots=True)
@@ -52,21 +34,47 @@ class Split:
     buckets: tuple[int, ...]
 
 
-def split(
-    node: n.Aggregate, child: p.PhysicalNode, core: p.AggregateCore, config: Configuration
-) -> p.PhysicalNode:
-    """The two aggregations of ``node`` over ``child``."""
-    calls = parts_of(node.calls, child.fields)
-    ready = bucketed(child, calls, node.keys, config)
-    return _final(node, _partial(node, ready), calls, core)
+def halves(whole: p.GroupAggregate) -> PhasedGroupAggregate:
+    """The FINAL half of ``whole``, over the PARTIAL one."""
+    calls = parts_of(whole.calls, whole.source.fields)
+    partial = _partial(whole, _bucketed(whole.source, calls, whole.keys, whole.split))
+    keys = tuple(range(len(whole.keys)))
+    first = len(partial.fields) - len(calls)
+    merged = tuple(replace(call, name=f"$f{len(keys) + i}") for i, call in enumerate(merging(calls, first)))
+    final = phased_group(whole, whole)
+    return replace(final, input=_sent(partial, keys), keys=keys, calls=merged, phase="FINAL")
 
 
-def bucketed(
-    child: p.PhysicalNode, calls: tuple[AggregateCall, ...], keys: tuple[int, ...], config: Configuration
+def window_halves(whole: p.WindowAggregate) -> p.PhysicalNode:
+    """As ``halves``; above them a Calc that makes the averages of their sums, if there are any."""
+    source = whole.source
+    parts = parts_of(whole.calls, source.fields)
+    ready = _bucketed(source, parts, whole.keys, whole.split)
+    inputs, keys = ready.node.fields, (*whole.keys, *ready.buckets)
+    columns = [*(inputs[k] for k in keys), *(Field(f"$c{i}", c.type) for i, c in enumerate(ready.calls))]
+    bounds = [
+        Field(f"$window_{role}", t.TimestampType(precision=3, nullable=False)) for role in ("start", "end")
+    ]
+    names = [f.name for f in columns[len(keys) :]]
+    partial = replace(
+        phased_window(whole, whole),
+        fields=(*columns, *bounds),
+        input=_sent(ready.node, keys),
+        keys=keys,
+        calls=tuple(replace(c, name=name) for c, name in zip(ready.calls, names, strict=True)),
+        properties=("start", "end"),
+        whole=None,
+    )
+    sent = exchange(finish(partial), tuple(range(len(whole.keys))))
+    return summed(phased_window(whole, whole), sent, parts, len(keys))
+
+
+def _bucketed(
+    child: p.PhysicalNode, calls: tuple[AggregateCall, ...], keys: tuple[int, ...], buckets: int
 ) -> Split:
     """What the partial aggregation of ``calls`` by ``keys`` is over."""
-    columns = _bucket_columns(calls, keys)
-    made = _with_buckets(child, columns, config.read(DISTINCT_SPLIT_BUCKETS))
+    columns = bucket_columns(calls, keys)
+    made = _with_buckets(child, columns, buckets)
     ready = Split(made, calls, tuple(range(len(child.fields), len(made.fields))))
     return _expanded(ready, columns) if len(columns) > 1 else ready
 
@@ -81,7 +89,7 @@ def _with_buckets(child: p.PhysicalNode, columns: tuple[int, ...], buckets: int)
         codes.append(Call(type=INT, function="MOD", args=(code, count)))
     fields = (*child.fields, *(Field(name, INT) for name in names))
     projections = (*references(child.fields), *codes)
-    return finish(p.Calc(fields=fields, traits=PENDING, input=child, projections=projections, phase=PHASE))
+    return _finished(p.Calc(fields=fields, traits=PENDING, input=child, projections=projections))
 
 
 def _fresh(child: p.PhysicalNode, count: int) -> list[str]:
@@ -99,16 +107,15 @@ def _expanded(ready: Split, columns: tuple[int, ...]) -> Split:
     place = {column: i for i, column in enumerate(columns)}
     full = (1 << len(columns)) - 1
     owners = tuple(_owner(c, place, full) for c in ready.calls)
-    ids = sorted(set(owners))
     fields = (*ready.node.fields, Field("$e", INT))
-    rows = tuple(_copy(ready, number, full) for number in ids)
-    expand = finish(p.Expand(fields=fields, traits=PENDING, input=ready.node, projections=rows, phase=PHASE))
+    rows = tuple(_copy(ready, number, full) for number in sorted(set(owners)))
+    expand = _finished(p.Expand(fields=fields, traits=PENDING, input=ready.node, projections=rows))
     return _flagged(ready, expand, owners)
 
 
 def _owner(call: AggregateCall, place: dict[int, int], full: int) -> int:
     """The ``$e`` of the copies that ``call`` looks at: a bit is set where a bucket is NULL."""
-    own = [place[a] for a in call.args if a in place] if call.distinct or _is_bucketed(call) else []
+    own = [place[a] for a in call.args if a in place] if is_bucketed(call) else []
     for index in own:
         full &= ~(1 << (len(place) - 1 - index))
     return full
@@ -141,21 +148,21 @@ def _flagged(ready: Split, expand: p.PhysicalNode, owners: tuple[int, ...]) -> S
         calls.append(replace(call, filter=flags[own]))
     fields = (*expand.fields[:-1], *(Field(x, BOOLEAN) for x in names))
     projections = (*references(expand.fields[:-1]), *flags)
-    calc = p.Calc(fields=fields, traits=PENDING, input=expand, projections=projections, phase=PHASE)
-    return Split(finish(calc), tuple(calls), ready.buckets)
+    calc = p.Calc(fields=fields, traits=PENDING, input=expand, projections=projections)
+    return Split(_finished(calc), tuple(calls), ready.buckets)
 
 
-def _partial(node: n.Aggregate, ready: Split) -> p.PhysicalNode:
-    keys = (*node.keys, *ready.buckets)
+def _partial(whole: p.GroupAggregate, ready: Split) -> PhasedGroupAggregate:
+    keys = (*whole.keys, *ready.buckets)
     key_fields = [ready.node.fields[k] for k in keys]
     taken = {f.name for f in key_fields}
     names = [_distinct_name(f"$f{len(keys) + i}", taken) for i in range(len(ready.calls))]
     calls = tuple(replace(c, name=name) for c, name in zip(ready.calls, names, strict=True))
-    return finish(
-        p.GroupAggregate(
+    return _finished(
+        PhasedGroupAggregate(
             fields=(*key_fields, *(Field(c.name, c.type) for c in calls)),
             traits=PENDING,
-            input=exchange(ready.node, keys),
+            input=_sent(ready.node, keys),
             keys=keys,
             calls=calls,
             phase="PARTIAL",
@@ -167,20 +174,13 @@ def _distinct_name(name: str, taken: set[str]) -> str:
     return f"{name}_0" if name in taken else name
 
 
-def _final(
-    node: n.Aggregate, partial: p.PhysicalNode, calls: tuple[AggregateCall, ...], core: p.AggregateCore
-) -> p.PhysicalNode:
-    keys = tuple(range(len(node.keys)))
-    first = len(partial.fields) - len(calls)
-    merged = tuple(replace(call, name=f"$f{len(keys) + i}") for i, call in enumerate(merging(calls, first)))
-    return finish(
-        p.GroupAggregate(
-            fields=node.fields,
-            traits=PENDING,
-            input=exchange(partial, keys),
-            keys=keys,
-            calls=merged,
-            phase="FINAL",
-            core=core,
-        )
-    )
+def _sent(node: p.PhysicalNode, keys: tuple[int, ...]) -> p.PhysicalNode:
+    return with_kinds(exchange(node, keys), node.traits.kinds)
+
+
+def _finished(node: Node) -> Node:
+    """With its traits: an aggregation above wants -U with every +U."""
+    made = finish(node)
+    if not updates(made):
+        return made
+    return replace(made, traits=replace(made.traits, kinds=made.traits.kinds | BEFORE))

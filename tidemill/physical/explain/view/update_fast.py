@@ -1,18 +1,22 @@
-"""How the columns of a changelog move over time: an update only raises, lowers or keeps a value.
+"""Which Top-N Flink keeps without retractions (UpdateFastStrategy): over rows that only move up.
 
-Top-N by such a column in the right direction needs no retractions: a row that improves only moves up.
+An update of such a changelog only raises, lowers or keeps a value (``directions``), and an upsert key tells
+which row it is of.
 """
 
 from __future__ import annotations
 
+from dataclasses import replace
 from enum import Enum
 from functools import singledispatch
 
-from tidemill.changelog.rowkind import INSERT_ONLY
 from tidemill.operators.aggregates.declaration import Direction
 from tidemill.operators.aggregates.registry import declared
 from tidemill.physical import nodes as p
 from tidemill.physical.conditions import conjuncts, constant
+from tidemill.physical.traits.changelog_mode import insert_only
+from tidemill.physical.traits.keys import in_key_group
+from tidemill.physical.tree import map_up
 from tidemill.plan.expressions import AggregateCall, Call, Expr, InputRef, SortKey
 from tidemill.types.logical import INTEGER_TYPES, DecimalType
 
@@ -24,7 +28,25 @@ class Moves(Enum):
     ANYHOW = "not monotonic"
 
 
-def improves_only(node: p.PhysicalNode, order: tuple[SortKey, ...]) -> bool:
+def update_fast(root: p.PhysicalNode) -> p.PhysicalNode:
+    """The plan, whose changelog modes are still to be assigned, with ``upsert_key`` wherever it would do."""
+    return map_up(root, _keyed)
+
+
+def _keyed(node: p.PhysicalNode) -> p.PhysicalNode:
+    if not isinstance(node, p.Rank | p.SortLimit) or isinstance(node, p.WindowRank):
+        return node
+    if insert_only(node.input):
+        return node
+    partition = frozenset(node.partition if isinstance(node, p.Rank) else ())
+    fitting = [key for key in in_key_group(node.input) if key >= partition]
+    if not fitting or not _improves_only(node.input, node.order):
+        return node
+    chosen = min(fitting, key=lambda key: (len(key), sorted(key)))
+    return replace(node, upsert_key=tuple(sorted(chosen)))
+
+
+def _improves_only(node: p.PhysicalNode, order: tuple[SortKey, ...]) -> bool:
     """Whether updates never make a row of ``node`` worse in ``order``."""
     moves = directions(node)
     return bool(order) and all(_fits(moves[k.index], k) for k in order)
@@ -57,7 +79,7 @@ def _(node: p.Calc) -> tuple[Moves, ...]:
 @directions.register
 def _(node: p.GroupAggregate) -> tuple[Moves, ...]:
     keys = (Moves.NOT,) * len(node.keys)
-    if node.input.traits.kinds != INSERT_ONLY:
+    if node.split or not insert_only(node.input):
         return (*keys, *(Moves.ANYHOW for _ in node.calls))
     return (*keys, *(_call(c, node.input) for c in node.calls))
 
