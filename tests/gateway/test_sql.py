@@ -77,7 +77,7 @@ def test_a_statement_set_in_pieces(made: Gateway, tmp_path: Path) -> None:
 ASKING = {
     s.Query, s.Insert, s.StatementSet, s.CompilePlan, s.ExecutePlan, s.Explain, s.Show, s.Describe,
     s.DescribeCatalog, s.DescribeFunction,
-    s.DescribeModel, s.DescribeJob, s.AlterJob, s.StopJob, s.Unsupported,
+    s.DescribeModel, s.DescribeJob, s.AlterJob, s.StopJob, s.VerifyJob, s.Unsupported,
     s.Delete, s.Update, s.TruncateTable,
     s.CreateSavepoint, s.BuildSavepoint, s.ShowSavepoints, s.DescribeSavepoint, s.DiffSavepoint,
     s.DropSavepoint,

@@ -7,7 +7,7 @@ import datetime as dt
 import json
 import random
 from collections.abc import Callable, Sequence
-from dataclasses import replace
+from dataclasses import asdict, replace
 from pathlib import Path
 from typing import Any
 
@@ -422,15 +422,44 @@ def test_a_checkpoint_changes_hands_by_one_record(tmp_path: Path) -> None:
         CheckpointDirectory(place).open(refused)
     for _ in range(2):
         with CheckpointDirectory(place) as directory:
-            assert directory.open(second) == replace(second, job_id=first.job_id, since=2)
+            assert directory.open(second) == replace(second, job_id=first.job_id, since=2, whole=False)
     records = sorted(path.name for path in (tmp_path / "checkpoint").glob("job*"))
     assert records == ["job.1.json", "job.json"], "no record is replaced, and the same query adds none"
     with CheckpointDirectory(place) as directory:
         directory.open(second)
         directory.write_commit(replace(EPOCH, epoch=2, tokens={"sink": ["t"]}))
-        assert directory.stored_identity() == replace(second, job_id=first.job_id, since=2)
+        assert directory.stored_identity() == replace(second, job_id=first.job_id, since=2, whole=False)
     with pytest.raises(StateError, match="whether its last epoch 2 has reached its sinks is not known"):
         CheckpointDirectory(place).open(first)
+
+
+def test_a_job_is_whole_until_its_sinks_lack_rows_of_its_query(tmp_path: Path) -> None:
+    place, _, first = one_epoch(tmp_path)
+    elsewhere = replace(first, sinks=["b"])
+
+    def whole(by: JobIdentity, epoch: int) -> bool:
+        with CheckpointDirectory(place) as directory:
+            directory.open(by)
+            directory.write_commit(replace(EPOCH, epoch=epoch))
+            stored = directory.stored_identity()
+            assert stored is not None
+            return stored.whole
+
+    assert whole(first, 2), "it said no sinks: earlier versions did not"
+    with CheckpointDirectory(place) as directory:
+        directory.take()
+        directory.switch(replace(first, sinks=["a"]), replace(EPOCH, epoch=3))
+    assert whole(replace(first, sinks=["a"]), 4)
+    assert not whole(elsewhere, 5)
+    assert not whole(elsewhere, 6)
+    with CheckpointDirectory(place) as directory:
+        directory.take()
+        directory.switch(elsewhere, replace(EPOCH, epoch=7))
+    assert whole(elsewhere, 8), "a backfill has given the sinks all"
+    before = JobIdentity.from_json({**asdict(first), "since": 2, "schema": {}})
+    assert before.whole
+    older = {key: value for key, value in asdict(before).items() if key not in ("whole", "sinks")}
+    assert not JobIdentity.from_json(older).whole, "an earlier version says that it took state over"
 
 
 def test_a_query_that_took_over_and_committed_nothing_has_changed_nothing(tmp_path: Path) -> None:
@@ -469,4 +498,4 @@ def test_an_epoch_that_is_closed_is_none_of_the_new_query(tmp_path: Path) -> Non
         assert closed.epoch == 2
         assert directory.stored_identity() == first
         directory.write_commit(replace(closed, epoch=3))
-        assert directory.stored_identity() == replace(second, job_id=first.job_id, since=3)
+        assert directory.stored_identity() == replace(second, job_id=first.job_id, since=3, whole=False)

@@ -94,7 +94,7 @@ def start(savepoint: Path, place: Path, wanted: JobIdentity = WANTED, **how: boo
     directory = CheckpointDirectory(Storage(str(place)))
     with directory:
         origin = Origin(savepoint=Savepoint.open(Storage(str(savepoint))), **how)
-        assert origin.start(directory, wanted) == replace(wanted, former=["old"])
+        assert origin.start(directory, wanted) == replace(wanted, former=["old"], whole=False)
         found = directory.last_commit()
     assert found is not None
     return found

@@ -66,8 +66,9 @@ def test_a_running_job_goes_on_as_another_query(spark: SparkSession, folder: Pat
     assert job is not None
     put(folder, "a", (1, 10), (2, 20))
     shows(folder, (1, 10, None), (2, 20, None))
-    with pytest.raises(StateError, match=r"The state of job \w+ belongs to another query .*v, 10"):
+    with pytest.raises(StateError, match=r"The state of job \w+ belongs to another query .*v, 10") as refused:
         made.execute_sql(f"ALTER JOB '{job.job_id}' AS {SUMS.replace('FROM t', 'FROM t WHERE v > 10')}")
+    assert "With 'tidemill.evolution' = 'backfill' the query is computed" in refused.value.hint
     ask(
         made,
         f"CREATE TABLE nowhere WITH ('url'='jdbc:sqlite:{folder}/none/db') LIKE totals (OVERWRITING OPTIONS)",

@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 import json
+import time
 from pathlib import Path
 
 import pytest
+from pyspark.sql import SparkSession
 
 from tests.session.environments import ask, new_session
 from tidemill.catalog.table import CatalogTable, CatalogView
@@ -13,6 +15,7 @@ from tidemill.errors import (
     ConnectorError,
     NotSupportedError,
     SqlSyntaxError,
+    StateError,
     TidemillError,
     ValidationError,
 )
@@ -193,3 +196,45 @@ def test_statements_that_are_refused(
 def test_batch_mode_has_none(session: TableEnvironment) -> None:
     with pytest.raises(NotSupportedError, match="batch mode"):
         ask(session, "SET 'execution.runtime-mode' = 'batch'", DAILY)
+
+
+def test_the_query_of_a_table_is_changed(spark: SparkSession, tmp_path: Path) -> None:
+    session = new_session(execution__checkpointing__dir=str(tmp_path / "state"))
+    place = f"'connector'='filesystem','path'='{tmp_path}/{{}}','format'='json'"
+    (tmp_path / "sales").mkdir()
+    (tmp_path / "sales" / "a.json").write_text('{"shop": 1, "amount": 5}\n{"shop": 2, "amount": 50}\n')
+    watched = f"{place.format('sales')}, 'source.monitor-interval'='100 ms'"
+    ask(
+        session,
+        f"CREATE TABLE sales (shop INT, amount BIGINT) WITH ({watched})",
+        f"CREATE MATERIALIZED TABLE big WITH ({place.format('big')}) AS SELECT * FROM sales WHERE amount > 9",
+    )
+    (started,) = session.context.jobs.all()
+    wait_for(tmp_path / "big", {(2, 50)})
+    for statement, kind, said in (
+        ("ALTER MATERIALIZED TABLE big AS SELECT shop FROM sales", NotSupportedError, "with other columns"),
+        ("ALTER MATERIALIZED TABLE sales AS SELECT * FROM sales", ValidationError, "`sales` is none"),
+        ("ALTER MATERIALIZED TABLE big AS SELECT * FROM sales WHERE amount > 3", StateError, "another query"),
+    ):
+        with pytest.raises(kind, match=said):
+            session.execute_sql(statement)
+    assert "> 9" in ask(session, "SHOW CREATE MATERIALIZED TABLE big")[0][0]
+    ask(
+        session,
+        "SET 'tidemill.evolution' = 'backfill'",
+        "ALTER MATERIALIZED TABLE big AS SELECT * FROM sales WHERE amount > 3",
+    )
+    assert "> 3" in ask(session, "SHOW CREATE MATERIALIZED TABLE big")[0][0]
+    wait_for(tmp_path / "big", {(1, 5), (2, 50)})
+    (tmp_path / "sales" / "b.json").write_text('{"shop": 3, "amount": 4}\n')
+    wait_for(tmp_path / "big", {(1, 5), (2, 50), (3, 4)})
+    started.job.cancel()
+
+
+def wait_for(folder: Path, rows: set[tuple[int, int]]) -> None:
+    end, got = time.monotonic() + 120, list[tuple[int, ...]]()
+    while sorted(got) != sorted(rows):
+        assert time.monotonic() < end, got
+        time.sleep(0.05)
+        lines = (line for path in folder.glob("part-*") for line in path.read_text().splitlines())
+        got = [tuple(json.loads(line).values()) for line in lines]

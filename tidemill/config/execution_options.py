@@ -59,6 +59,16 @@ IGNORE_UNCLAIMED = Option(
     doc="Whether a query may start from the savepoint of a larger one, such as a STATEMENT SET with another "
     "INSERT: state that it does not need is left out. Formerly `execution.savepoint.ignore-unclaimed-state`.",
 )
+EVOLUTION = Option(
+    key="tidemill.evolution",
+    kind=str,
+    default="keep",
+    own=True,
+    choices=("keep", "backfill"),
+    doc="What ALTER JOB ... AS does with state of the old query. `keep` lets the new query take over what "
+    "means the same to it, and refuses other changes. `backfill` computes the new query from the beginning "
+    "of its sources, and gives the sinks the difference.",
+)
 SAVEPOINT_TARGET = Option(
     key="tidemill.savepoint.target",
     kind=str,
@@ -99,6 +109,7 @@ OPTIONS = (
     RECOVERY_PATH,
     CLAIM_MODE,
     IGNORE_UNCLAIMED,
+    EVOLUTION,
     SAVEPOINT_TARGET,
     BUILD_SOURCES,
     CHECKPOINT_INTERVAL,

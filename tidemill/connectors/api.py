@@ -166,6 +166,16 @@ class ResumedSource(Protocol):
         ...
 
 
+@runtime_checkable
+class RememberedSource(Protocol):
+    """Optional face of a source whose rows can be read once more from its beginning."""
+
+    def remembered(self, end: Offset, *, ended: bool) -> Source:
+        """Exactly the rows up to ``end``. ``ended``: it is a bounded source that has nothing after ``end``.
+        StateError, which says what is gone, if the rows are not there any more as they were read."""
+        ...
+
+
 BatchMap = Callable[[Iterable[pa.RecordBatch]], Iterator[pa.RecordBatch]]
 
 

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable, Iterable, Iterator
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from itertools import pairwise
 from typing import TYPE_CHECKING, Protocol
 
@@ -20,6 +20,7 @@ from tidemill.changelog.rowkind import SEQUENCE_COLUMN
 from tidemill.connectors.api import BatchMap, Offset, ReadLimit
 from tidemill.connectors.arrow_maps import map_batches
 from tidemill.connectors.task_frames import assigned, task_frame
+from tidemill.errors import StateError
 from tidemill.types.logical import Field
 from tidemill.types.physical import quote, spark_schema
 
@@ -74,6 +75,12 @@ class GeneratedSource:
         if self.count is not None:
             end = min(end, max(at, self.count))
         return {"row": end, "time": int(now * 1000)}
+
+    def remembered(self, end: Offset, *, ended: bool) -> GeneratedSource:
+        first, day = self.generator.block(0, 0), 24 * 3600 * 1000
+        if first != self.generator.block(0, day):
+            raise StateError("its rows have the time at which they were made")
+        return replace(self, count=_row(end), rate=None, ends=ended, _begun=None)
 
     def _allowed(self, at: int, now: float) -> int:
         if self._begun is None:

@@ -104,6 +104,8 @@ class StreamingJob:
     stopping: threading.Event = field(default_factory=threading.Event)
     draining: bool = False
     """Stopped, it first lets go of what waits for time to pass: its sources are taken to have ended."""
+    replays: bool = False
+    """Its sources are histories: it ends when they have nothing more, bounded or not."""
     requests: SnapshotRequests = field(default_factory=SnapshotRequests)
     _report: Accumulator[Report] = field(init=False)
     _stages: Stages = field(init=False)
@@ -149,7 +151,7 @@ class StreamingJob:
             begun = self.clock()
             plan = self._plan()
             if plan is None:
-                if self._finished():
+                if self.replays or self._finished():
                     break
                 self._wait(max(IDLE_POLL_SECONDS, self.settings.latency))
                 continue

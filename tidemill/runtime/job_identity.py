@@ -7,7 +7,7 @@ from collections.abc import Iterator, Sequence
 
 from tidemill.deep_calls import with_room
 from tidemill.physical import nodes as p
-from tidemill.physical.digests import PASSING, job_digest
+from tidemill.physical.digests import PASSING, job_digest, table_digest
 from tidemill.physical.explain.attributes import describe
 from tidemill.physical.identities import RULES
 from tidemill.runtime.checkpoint.identity import JobIdentity
@@ -39,6 +39,7 @@ def _identity(roots: Sequence[p.PhysicalNode], context: CompileContext, name: st
         facts=job_facts(roots, context.zone),
         code=function_code(roots),
         schema=dict(context.schemas),
+        sinks=sorted(table_digest(r.table, dict(r.options)) for r in roots if isinstance(r, p.Sink)),
         direct=[list(pair) for pair in _direct(roots, context)],
     )
 

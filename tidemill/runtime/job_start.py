@@ -113,7 +113,7 @@ class JobRequest:
 def start_query(root: p.PhysicalNode, collector: Collector, request: JobRequest) -> RunningJob:
     """Runs ``root``. The rows of every committed epoch go to ``collector``."""
     with _Preparation(request) as preparation:
-        context = _context(request, [root], preparation.names)
+        context = job_context(request, [root], preparation.names)
         node = compiled(context, lambda: compile_result(root, context, request.config))
         shown = g.Select(
             columns=node.columns,
@@ -131,8 +131,8 @@ def start_query(root: p.PhysicalNode, collector: Collector, request: JobRequest)
 def start_inserts(sinks: Sequence[p.Sink], request: JobRequest) -> RunningJob:
     """Runs all ``sinks`` as one job. Their epochs commit together."""
     with _Preparation(request) as preparation:
-        context = _context(request, sinks, preparation.names)
-        nodes = compiled(context, lambda: _compiled_outputs(sinks, context, request.config))
+        context = job_context(request, sinks, preparation.names)
+        nodes = compiled(context, lambda: compiled_outputs(sinks, context, request.config))
         identity = preparation.open(sinks, context)
         outputs: dict[str, Output] = {}
         names: dict[str, str] = {}
@@ -232,23 +232,24 @@ def unread_job(
     """The graph of each output of a job of these plans, and its compile context. No table is opened."""
     context = compile_context(roots, config, frames=frames, zone=zone, parallelism=1, names=names)
     context.make_source = lambda request: _UNREAD
-    return compiled(context, lambda: _compiled_outputs(roots, context, config)), context
+    return compiled(context, lambda: compiled_outputs(roots, context, config)), context
 
 
 def compiled_inserts(
     sinks: Sequence[p.Sink], request: JobRequest
 ) -> tuple[dict[str, g.ExecNode], CompileContext]:
     """The graph of each output of a job that is not started, and its compile context, with its sources."""
-    context = _context(request, sinks, StateNames())
-    return compiled(context, lambda: _compiled_outputs(sinks, context, request.config)), context
+    context = job_context(request, sinks, StateNames())
+    return compiled(context, lambda: compiled_outputs(sinks, context, request.config)), context
 
 
 _UNREAD = ValuesSource(columns=(), rows=(), schema="", sequence=False)
 
 
-def _compiled_outputs(
+def compiled_outputs(
     roots: Sequence[p.PhysicalNode], context: CompileContext, config: Configuration
 ) -> dict[str, g.ExecNode]:
+    """The graph of each output by its id, in the order of ``roots``."""
     outputs: dict[str, g.ExecNode] = {}
     for root in roots:
         if isinstance(root, p.Sink):
@@ -259,7 +260,8 @@ def _compiled_outputs(
     return outputs
 
 
-def _context(request: JobRequest, roots: Sequence[p.PhysicalNode], names: StateNames) -> CompileContext:
+def job_context(request: JobRequest, roots: Sequence[p.PhysicalNode], names: StateNames) -> CompileContext:
+    """The context in which a job of ``request`` is compiled."""
     return compile_context(
         roots,
         request.config,
@@ -279,6 +281,18 @@ def parallelism(request: JobRequest) -> int:
             f"'{PARALLELISM.key}' is {wanted}; it must be between 1 and {KEY_GROUPS}, or 0 for all cores"
         )
     return wanted if wanted > 0 else min(request.application.sparkContext.defaultParallelism, KEY_GROUPS)
+
+
+def epoch_session(request: JobRequest, partitions: int) -> SparkSession:
+    """The Spark session of a job's epochs."""
+    return job_session(
+        request.application,
+        settings={
+            **time_zone(request.zone),
+            "spark.sql.adaptive.enabled": "false",
+            "spark.sql.shuffle.partitions": str(partitions),
+        },
+    )
 
 
 def _shown(root: p.PhysicalNode, node: g.ExecNode, request: JobRequest) -> tuple[str, ...]:
@@ -383,14 +397,7 @@ class _Preparation:
         for key, source in context.sources.items():
             if isinstance(source, RecordingSource):
                 source.record_in(self._checkpoint.source_root.below(key))
-        spark = job_session(
-            request.application,
-            settings={
-                **time_zone(request.zone),
-                "spark.sql.adaptive.enabled": "false",
-                "spark.sql.shuffle.partitions": str(context.parallelism),
-            },
-        )
+        spark = epoch_session(request, context.parallelism)
         for source in context.sources.values():
             if isinstance(source, SearchingSource):
                 source.search_with(spark)

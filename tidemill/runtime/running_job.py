@@ -17,6 +17,7 @@ from tidemill.runtime.checkpoint.savepoint import MARK, Snapshot
 from tidemill.runtime.epoch_loop import StreamingJob
 from tidemill.runtime.progress import JobEvent, SavepointWritten, unheard
 from tidemill.runtime.recording import Recording
+from tidemill.runtime.snapshots import Held
 from tidemill.runtime.spark.job_groups import give_up, grouped
 
 
@@ -102,6 +103,12 @@ class RunningJob:
         finally:
             held.release()
         return target.shown("")
+
+    def rest(self) -> Held:
+        """The job's last epoch, after which the job waits until ``rested`` of it is set; its files stay until
+        its ``release``. ValidationError for a job that has ended."""
+        self._check_running()
+        return self._job.requests.ask(rests=True)
 
     def _check_running(self) -> None:
         if not self.is_running():

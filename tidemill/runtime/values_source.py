@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as F
@@ -16,16 +16,17 @@ ROWS = "rows"
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ValuesSource:
-    """``rows``: typed Spark SQL literals. ``columns``: their names."""
+    """``rows``: typed Spark SQL literals. ``columns``: their names. ``bounded``: nothing comes after them."""
 
     columns: tuple[str, ...]
     rows: tuple[tuple[str, ...], ...]
     schema: str
     sequence: bool
+    bounded: bool = True
 
     @property
     def is_bounded(self) -> bool:
-        return True
+        return self.bounded
 
     def next_offset(self, start: Offset | None, limit: ReadLimit) -> Offset:
         done = _done(start)
@@ -37,6 +38,9 @@ class ValuesSource:
 
     def is_finished(self, offset: Offset | None) -> bool:
         return _done(offset) >= len(self.rows)
+
+    def remembered(self, end: Offset, *, ended: bool) -> ValuesSource:
+        return self if ended else replace(self, rows=self.rows[: _done(end)], bounded=False)
 
     def read(self, spark: SparkSession, start: Offset | None, end: Offset) -> DataFrame:
         first, last = _done(start), _done(end)

@@ -17,6 +17,7 @@ from tidemill.session.statements import (
     describe,
     drop,
     jobs,
+    materialized,
     models,
     namespaces,
     options,
@@ -24,6 +25,7 @@ from tidemill.session.statements import (
     row_changes,
     savepoints,
     show,
+    verifying,
     views,
 )
 from tidemill.sql import statements as s
@@ -63,6 +65,7 @@ HANDLERS: dict[type[s.Statement], Handler] = {
     s.ExecutePlan: compiled_plans.execute_plan,
     s.Explain: queries.explain,
     s.AlterJob: jobs.alter_job,
+    s.AlterMaterializedTable: materialized.alter,
     s.CreateTable: create_table.create_table,
     s.AlterTable: alter_table.alter_table,
     s.CreateView: views.create_view,
@@ -100,6 +103,7 @@ HANDLERS: dict[type[s.Statement], Handler] = {
     s.AddJar: _jars,
     s.RemoveJar: _jars,
     s.StopJob: jobs.stop_job,
+    s.VerifyJob: verifying.verify_job,
     s.DescribeJob: jobs.describe_job,
     s.CreateSavepoint: savepoints.create_savepoint,
     s.BuildSavepoint: build_savepoint.build_savepoint,

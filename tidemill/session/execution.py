@@ -20,7 +20,7 @@ from tidemill.catalog.table import CatalogTable
 from tidemill.config import execution_options, pipeline_options, table_options
 from tidemill.config.emit_options import LATE_ROWS_TABLE
 from tidemill.config.option import Configuration
-from tidemill.errors import NotSupportedError, ValidationError
+from tidemill.errors import NotSupportedError, StateError, ValidationError
 from tidemill.files.file_snapshot import file_snapshot
 from tidemill.files.storage import Storage
 from tidemill.physical import nodes as p
@@ -28,11 +28,12 @@ from tidemill.physical.batch import nodes as b
 from tidemill.plan import nodes as n
 from tidemill.plan.constants import is_constant, literal_rows
 from tidemill.runtime import batch_job, job_start
-from tidemill.runtime.checkpoint.evolution import Evolution, evolution
+from tidemill.runtime.checkpoint.evolution import Evolution, backfilled, evolution
 from tidemill.runtime.checkpoint.savepoint import Savepoint
 from tidemill.runtime.job_identity import job_identity
 from tidemill.runtime.job_start import JobRequest
 from tidemill.runtime.progress import ExchangesBlocked, FunctionsChanged, JobEvent, StateTakenOver, unheard
+from tidemill.runtime.replay.backfill import Backfill, has_same_sinks
 from tidemill.runtime.restarts.job import RestartingJob
 from tidemill.runtime.restarts.strategy import NoRestart, strategy_of
 from tidemill.runtime.running_job import RunningJob
@@ -50,6 +51,8 @@ from tidemill.types.physical import arrow_type
 
 QUEUED_EPOCHS = 4
 _POLL_SECONDS = 0.05
+READS_AHEAD = 2
+"""How often a backfill reads what there is while the job goes on; the second time that is little."""
 
 
 def is_batch(context: SessionContext) -> bool:
@@ -151,13 +154,49 @@ def run_inserts(context: SessionContext, sinks: Sequence[n.Sink], *, waits: bool
 
 
 def alter_job(context: SessionContext, job: RestartingJob, sinks: Sequence[n.Sink]) -> None:
-    """The running ``job`` goes on as the INSERTs ``sinks``, with its state, after its epoch. StateError, and
-    the job goes on as it was, if they cannot have that."""
+    """The running ``job`` goes on as the INSERTs ``sinks``, with its state, after its epoch. With a backfill
+    it goes on as if they had run from the beginning. StateError, and the job goes on as it was, if they
+    cannot have that."""
     found = state_under(context, sinks, job.directory)
-    drops = context.configuration.read(execution_options.IGNORE_UNCLAIMED)
-    found.check(f"the state of job {job.job_id}", drops=drops)
-    job.alter(starter(context, sinks, job.name, job.directory))
+    start = starter(context, sinks, job.name, job.directory)
+    former = job.restart
+    assert isinstance(former, job_start.InsertsStart)
+    if is_backfilled(context) and not (found.is_same and has_same_sinks(former, start)):
+        _backfill(job, Backfill.of(former, start))
+        changes = tuple(map(str, backfilled(found).changes))
+        start.request.on_event(StateTakenOver(job_id=job.job_id, changes=changes))
+    else:
+        _check_kept(context, found, job)
+        job.alter(start)
     context.on_altered(job)
+
+
+def _check_kept(context: SessionContext, found: Evolution, job: RestartingJob) -> None:
+    drops = context.configuration.read(execution_options.IGNORE_UNCLAIMED)
+    try:
+        found.check(f"the state of job {job.job_id}", drops=drops)
+    except StateError as e:
+        option = execution_options.EVOLUTION.key
+        e.hint += f" With '{option}' = 'backfill' the query is computed from the beginning of its sources."
+        raise
+
+
+def _backfill(job: RestartingJob, made: Backfill) -> None:
+    """The job goes on while most of its history is read."""
+    try:
+        for _ in range(READS_AHEAD):
+            held = job.rest()
+            held.rested.set()
+            held.release()
+            made.ahead(held.commit)
+        job.alter(made.wanted, made.switch)
+    except BaseException:
+        made.drop()
+        raise
+
+
+def is_backfilled(context: SessionContext) -> bool:
+    return context.configuration.read(execution_options.EVOLUTION) == "backfill"
 
 
 def state_under(context: SessionContext, plans: Sequence[n.LogicalNode], place: str) -> Evolution:

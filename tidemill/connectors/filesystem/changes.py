@@ -7,14 +7,15 @@ nothing is read for it. Cost: two small reads per file that is taken.
 
 from __future__ import annotations
 
+import datetime as dt
 import hashlib
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 
 import pyarrow as pa
 
 from tidemill.connectors.filesystem.offsets import TakenFile
-from tidemill.errors import ConnectorError
+from tidemill.errors import ConnectorError, StateError
 from tidemill.files.storage import FileEntry, FileList, Storage
 
 _END = 1024
@@ -69,6 +70,18 @@ def check_unchanged(storage: Storage, file: TakenFile, now: FileEntry | None, *,
             f"File {path} has changed since it was read: it was rewritten.",
             hint=_APPENDED if appends else _WHOLE,
         )
+
+
+def check_kept(storage: Storage, files: Sequence[TakenFile], *, appends: bool) -> None:
+    """StateError where what was read of one of ``files`` cannot be read again."""
+    for file, now in zip(files, storage.stats([f.path for f in files]), strict=True):
+        if now is None:
+            read = dt.datetime.fromtimestamp(file.modified // 10**9, dt.UTC).isoformat(" ")
+            raise StateError(f"file {storage.shown(file.path)}, of {read}, was removed")
+        try:
+            check_unchanged(storage, file, now, appends=appends)
+        except ConnectorError as e:
+            raise StateError(e.message.removesuffix(".")) from e
 
 
 def check_replaced(storage: Storage, files: FileList) -> None:

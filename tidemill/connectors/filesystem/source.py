@@ -24,6 +24,7 @@ from tidemill.changelog.rowkind import KIND_COLUMN, SEQUENCE_COLUMN
 from tidemill.connectors.api import BatchMap, NamedTable, Offset, ReadLimit
 from tidemill.connectors.arrow_maps import map_batches
 from tidemill.connectors.filesystem.changes import (
+    check_kept,
     check_replaced,
     check_unchanged,
     continuation,
@@ -100,11 +101,11 @@ class FileSource:
 
     def stopped(self, offset: Offset | None) -> None:
         if self.row_groups is None and self.log.storage is not None:
-            note_stop(self.storage, self.log.storage, self._position(offset))
+            note_stop(self.storage, self.log.storage, self.position(offset))
 
     def next_offset(self, start: Offset | None, limit: ReadLimit) -> Offset:
         """ConnectorError when the path is not there or a file has changed in what was read of it."""
-        position, rows, length = self.log.sealing(self._position(start)), limit.rows, limit.bytes
+        position, rows, length = self.log.sealing(self.position(start)), limit.rows, limit.bytes
         if self.row_groups is None:
             position = repaired(self.storage, self.log.storage, position)
         untaken = self._untaken(position)
@@ -115,13 +116,13 @@ class FileSource:
                     break
                 position = position.taking(taken)
             else:
-                position, used_rows, used_bytes = self._advance(position, rows, length)
+                position, used_rows, used_bytes = self.advance(position, rows, length)
                 rows = None if rows is None else rows - used_rows
                 length = None if length is None else length - used_bytes
         return position.to_json()
 
     def ahead(self, offset: Offset, limit: ReadLimit) -> Callable[[], None] | None:
-        position = self._position(offset)
+        position = self.position(offset)
         file, length = position.current, limit.bytes
         if self.search is None or file is None or file.compressed or limit.rows is not None or not length:
             return None
@@ -129,10 +130,10 @@ class FileSource:
         return self.search.ahead(_stretch(file, position.position, end))
 
     def is_empty(self, start: Offset | None, end: Offset) -> bool:
-        return not ranges(self._position(start), self._position(end))
+        return not ranges(self.position(start), self.position(end))
 
     def is_finished(self, offset: Offset | None) -> bool:
-        position = self._position(offset)
+        position = self.position(offset)
         if not self.is_bounded or position.current is not None:
             return False
         return not any(f.length for f in self._untaken(position))
@@ -150,7 +151,7 @@ class FileSource:
 
     def tasks(self, start: Offset | None, end: Offset) -> list[ReadTask]:
         """What each task of a read reads, in order."""
-        parts = ranges(self._position(start), self._position(end))
+        parts = ranges(self.position(start), self.position(end))
         if self._is_soon_full(parts):
             whole = [Split(part=part, start=part.start, end=part.end) for part in parts]
             return [ReadTask(splits=whole, before=[])]
@@ -214,7 +215,15 @@ class FileSource:
     def _read_all(self, spark: SparkSession) -> DataFrame:
         return self.read(spark, None, self.next_offset(None, ReadLimit()))
 
-    def _position(self, offset: Offset | None) -> FilePosition:
+    def remembered(self, end: Offset, *, ended: bool) -> FileHistory:
+        position = self.position(end)
+        if self.row_groups is None:
+            position = repaired(self.storage, self.log.storage, position)
+        files = tuple(self.log.taken(position))
+        check_kept(self.storage, files, appends=self.reader.appends)
+        return FileHistory(source=self, files=files, last=position.position, is_bounded=ended)
+
+    def position(self, offset: Offset | None) -> FilePosition:
         return from_json(offset, self.storage.shown(""))
 
     def _schema(self) -> str:
@@ -296,9 +305,10 @@ class FileSource:
         age = self.clock() - entry.modified / 1e9
         return self.interval is not None and abs(age) < self.interval
 
-    def _advance(
+    def advance(
         self, position: FilePosition, rows: int | None, length: int | None
     ) -> tuple[FilePosition, int, int]:
+        """The next position in the last file of ``position``, and the rows and bytes that lie between."""
         file = position.files[-1]
         if file.compressed:
             return position.moved(file.length), file.length, file.length
@@ -373,6 +383,50 @@ class FileSource:
         for end in self.row_groups.ends(self.storage, whole.file.path, at, whole.end, step):
             yield replace(whole, start=at, end=end)
             at = end
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class FileHistory:
+    """The rows of ``files``, in their order, up to the place ``last`` in the last of them. Later files are
+    not looked at."""
+
+    source: FileSource
+    files: tuple[TakenFile, ...]
+    last: int
+    is_bounded: bool
+
+    def next_offset(self, start: Offset | None, limit: ReadLimit) -> Offset:
+        position, rows, length = self.source.position(start), limit.rows, limit.bytes
+        while (rows is None or rows > 0) and (length is None or length > 0) and not self._is_read(position):
+            if position.current is None:
+                position = position.taking(self.files[position.taken])
+                continue
+            position, used_rows, used_bytes = self.source.advance(position, rows, length)
+            if position.taken == len(self.files):
+                position = position.moved(min(position.position, self.last))
+            rows = None if rows is None else rows - used_rows
+            length = None if length is None else length - used_bytes
+        return position.to_json()
+
+    def _is_read(self, position: FilePosition) -> bool:
+        return position.taken == len(self.files) and position.position >= self.last
+
+    def is_empty(self, start: Offset | None, end: Offset) -> bool:
+        return self.source.is_empty(start, end)
+
+    def is_finished(self, offset: Offset | None) -> bool:
+        return self.is_bounded and self._is_read(self.source.position(offset))
+
+    def read(self, spark: SparkSession, start: Offset | None, end: Offset) -> DataFrame:
+        return self.source.read(spark, start, end)
+
+    def read_through(
+        self, spark: SparkSession, start: Offset | None, end: Offset, through: BatchMap | None, schema: str
+    ) -> DataFrame:
+        return self.source.read_through(spark, start, end, through, schema)
+
+    def read_all(self, spark: SparkSession) -> DataFrame:
+        return self.read(spark, None, self.next_offset(None, ReadLimit()))
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -10,6 +10,7 @@ from __future__ import annotations
 
 import hashlib
 import json
+from collections.abc import Iterator
 from dataclasses import dataclass, field, replace
 from functools import reduce
 
@@ -63,17 +64,23 @@ class TakenLog:
             self._sealed, self._chain = count, chain
         return position
 
+    def taken(self, position: FilePosition) -> list[TakenFile]:
+        """All files up to a position, in the order of taking. Cost: reads all segments."""
+        return [*self._files(position), *position.files]
+
     def _load(self, position: FilePosition) -> None:
         """Reads the segments where memory has another history: when a job starts."""
         if (self._sealed, self._chain) == (position.sealed, position.chain):
             return
+        known = {file.path: file for file in self._files(position)}
+        self._known, self._sealed, self._chain = known, position.sealed, position.chain
+
+    def _files(self, position: FilePosition) -> Iterator[TakenFile]:
+        """Those in segments."""
         texts = [self._read(number) for number in range(position.sealed // SEGMENT)]
-        chain = reduce(_chained, texts, "")
-        if chain != position.chain:
+        if reduce(_chained, texts, "") != position.chain:
             raise _damaged("have been changed", self.storage)
-        files = (TakenFile.from_json(entry) for text in texts for entry in json.loads(text))
-        known = {file.path: file for file in files}
-        self._known, self._sealed, self._chain = known, position.sealed, chain
+        return (TakenFile.from_json(entry) for text in texts for entry in json.loads(text))
 
     def _read(self, number: int) -> bytes:
         if self.storage is None:

@@ -26,7 +26,7 @@ from tidemill.connectors.kafka.reading import KafkaReader, task_reader, tasks
 from tidemill.connectors.kafka.rows import first_row
 from tidemill.connectors.kafka.sharing import message_size, shared_out
 from tidemill.connectors.task_frames import task_frame
-from tidemill.errors import ConnectorError
+from tidemill.errors import ConnectorError, StateError
 from tidemill.types.physical import spark_schema
 
 if TYPE_CHECKING:
@@ -70,9 +70,27 @@ class KafkaSource:
         ends = self._ends(position)
         position = self._kept(position, ends)
         left = {p: ends[p] - n for p, n in position.nexts.items() if ends[p] > n}
-        shares = shared_out(left, self._rows(limit, left, position))
+        shares = shared_out(left, self.most_rows(limit, left, position))
         nexts = {p: n + shares.get(p, 0) for p, n in position.nexts.items()}
         return replace(position, nexts=nexts, count=position.count + sum(shares.values())).to_json()
+
+    def remembered(self, end: Offset, *, ended: bool) -> KafkaHistory:
+        position = from_json(end)
+        if sum(n - position.begins[p] for p, n in position.nexts.items()) != position.count:
+            raise StateError("offsets were skipped when they were gone ('auto.offset.reset')")
+        try:
+            self._topics(position)
+            firsts = self.cluster.earliest([p for p, n in position.nexts.items() if n > position.begins[p]])
+        except ConnectorError as e:
+            raise StateError(e.message.removesuffix(".")) from e
+        for (topic, partition), first in sorted(firsts.items()):
+            begin = position.begins[topic, partition]
+            if first > begin:
+                raise StateError(
+                    f"topic '{topic}', partition {partition} begins at offset {first} now, and was read from "
+                    f"offset {begin} on"
+                )
+        return KafkaHistory(source=self, last=position, is_bounded=ended)
 
     def is_empty(self, start: Offset | None, end: Offset) -> bool:
         return not ranges(start, end)
@@ -203,7 +221,7 @@ class KafkaSource:
             " 'earliest' goes on without them.",
         )
 
-    def _rows(self, limit: ReadLimit, left: dict[Partition, int], position: KafkaPosition) -> int | None:
+    def most_rows(self, limit: ReadLimit, left: dict[Partition, int], position: KafkaPosition) -> int | None:
         """How many messages an epoch may take."""
         counts = [] if limit.rows is None else [limit.rows]
         if limit.bytes is not None and sum(left.values()) * _SMALL > limit.bytes:
@@ -224,6 +242,44 @@ class KafkaSource:
         parts += [f"`{KIND_COLUMN}` TINYINT"] if rows.changelog else []
         parts += [f"`{SEQUENCE_COLUMN}` BIGINT"] if rows.sequence else []
         return ", ".join(parts)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class KafkaHistory:
+    """The messages up to ``last``; all partitions come to their ends together."""
+
+    source: KafkaSource
+    last: KafkaPosition
+    is_bounded: bool
+
+    def next_offset(self, start: Offset | None, limit: ReadLimit) -> Offset:
+        before = KafkaPosition() if start is None else from_json(start)
+        # A history that goes on further may have more partitions.
+        at = replace(self.last, count=before.count, nexts={**self.last.begins, **before.nexts})
+        left = {p: n - at.nexts[p] for p, n in self.last.nexts.items() if n > at.nexts[p]}
+        shares = shared_out(left, self.source.most_rows(limit, left, at))
+        nexts = {p: n + shares.get(p, 0) for p, n in at.nexts.items()}
+        return replace(at, nexts=nexts, count=at.count + sum(shares.values())).to_json()
+
+    def is_empty(self, start: Offset | None, end: Offset) -> bool:
+        return self.source.is_empty(start, end)
+
+    def is_finished(self, offset: Offset | None) -> bool:
+        return self.is_bounded and offset is not None and from_json(offset).count == self.last.count
+
+    def read(self, spark: SparkSession, start: Offset | None, end: Offset) -> DataFrame:
+        return self.source.read(spark, start, end)
+
+    def read_through(
+        self, spark: SparkSession, start: Offset | None, end: Offset, through: BatchMap | None, schema: str
+    ) -> DataFrame:
+        return self.source.read_through(spark, start, end, through, schema)
+
+    def read_all(self, spark: SparkSession) -> DataFrame:
+        return self.read(spark, None, self.last.to_json())
+
+    def splits(self, start: Offset | None, end: Offset) -> Splits:
+        return self.source.splits(start, end)
 
 
 _SMALL = 50

@@ -7,6 +7,7 @@ has the same rows.
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING
 
@@ -20,7 +21,7 @@ from tidemill.connectors.lakehouse.bounds import may_be_in
 from tidemill.connectors.lakehouse.files import DataFile, Piece, enough, tasks, whole
 from tidemill.connectors.lakehouse.reading import LakeReader, task_reader
 from tidemill.connectors.task_frames import task_frame
-from tidemill.errors import ConnectorError
+from tidemill.errors import ConnectorError, StateError
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
@@ -91,6 +92,15 @@ class LakeSource:
             position = position.entering(following)
         return position.to_json()
 
+    def remembered(self, end: Offset, *, ended: bool) -> LakeHistory:
+        last = Position(**end)
+        try:
+            self._resumed(last)
+            self.pieces(None, end)
+        except ConnectorError as e:
+            raise StateError(e.message.removesuffix(".")) from e
+        return LakeHistory(source=self, last=last, is_bounded=ended)
+
     def is_empty(self, start: Offset | None, end: Offset) -> bool:
         return not _rows(start, end)
 
@@ -121,18 +131,26 @@ class LakeSource:
     def pieces(self, start: Offset | None, end: Offset) -> list[Piece]:
         """The rows of the range that may be wanted."""
         last = Position(**end)
+        return [piece for _, piece in self.walk(start, last, ReadLimit()) if self._admits(piece.file)]
+
+    def walk(
+        self, start: Offset | None, last: Position, limit: ReadLimit
+    ) -> Iterator[tuple[Position, Piece]]:
+        """The pieces from ``start`` to ``last``, or as many as the limit allows, each with its end."""
         at = self._at(last.begin, last.table) if start is None else Position(**start)
-        found: list[Piece] = []
-        while at.count < last.count:
+        rows, size = limit.rows, limit.bytes
+        while at.count < last.count and (rows is None or rows > 0) and (size is None or size > 0):
             files = self._files(at)
             if at.file == len(files):
                 at = at.entering(self._next(at))
                 continue
             file = files[at.file]
-            taken = min(file.rows - at.row, last.count - at.count)
-            found.append(Piece(file=file, start=at.row, end=at.row + taken, first=at.count))
+            taken = min(_share(file, at.row, rows, size), last.count - at.count)
+            rows = None if rows is None else rows - taken
+            size = None if size is None else size - _bytes(file, taken)
+            piece = Piece(file=file, start=at.row, end=at.row + taken, first=at.count)
             at = at.moved(file, taken)
-        return [piece for piece in found if self._admits(piece.file)]
+            yield at, piece
 
     def _beginning(self) -> Position:
         return self._at(self.history.begin(), self.history.identity())
@@ -179,6 +197,41 @@ class LakeSource:
     ) -> DataFrame:
         made = tasks(pieces, self.parallelism)
         return map_batches(task_frame(spark, made), task_reader(self.reader, through), schema)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class LakeHistory:
+    """The rows up to ``last``, whatever versions there are since."""
+
+    source: LakeSource
+    last: Position
+    is_bounded: bool
+
+    def next_offset(self, start: Offset | None, limit: ReadLimit) -> Offset:
+        place = start
+        for at, _ in self.source.walk(start, self.last, limit):
+            place = at.to_json()
+        return self.last.to_json() if self._is_read(place) or place is None else place
+
+    def _is_read(self, offset: Offset | None) -> bool:
+        return offset is not None and Position(**offset).count == self.last.count
+
+    def is_empty(self, start: Offset | None, end: Offset) -> bool:
+        return self.source.is_empty(start, end)
+
+    def is_finished(self, offset: Offset | None) -> bool:
+        return self.is_bounded and self._is_read(offset)
+
+    def read(self, spark: SparkSession, start: Offset | None, end: Offset) -> DataFrame:
+        return self.source.read(spark, start, end)
+
+    def read_through(
+        self, spark: SparkSession, start: Offset | None, end: Offset, through: BatchMap | None, schema: str
+    ) -> DataFrame:
+        return self.source.read_through(spark, start, end, through, schema)
+
+    def read_all(self, spark: SparkSession) -> DataFrame:
+        return self.read(spark, None, self.last.to_json())
 
 
 def _rows(start: Offset | None, end: Offset) -> int:

@@ -27,7 +27,7 @@ from tidemill.session import planning, snapshot
 from tidemill.session.environment import TableEnvironment
 from tidemill.session.job import EndedJob, JobHandle
 from tidemill.session.result import StatementKind, TableResult, ok
-from tidemill.session.statements import create_table_as
+from tidemill.session.statements import create_table_as, materialized
 from tidemill.sql import statements as s
 from tidemill.sql.parser import parse_statement
 from tidemill.sql.splitter import split
@@ -38,6 +38,7 @@ CONFIGURING: tuple[type[s.Statement], ...] = (
     s.ResetOption,
     s.CreateTable,
     s.AlterTable,
+    s.AlterMaterializedTable,
     s.CreateView,
     s.AlterView,
     s.Drop,
@@ -199,10 +200,8 @@ class SqlStatements:
                 control.stop_with(job.abort)
 
         def altered(job: JobHandle) -> None:
-            assert isinstance(statement, s.AlterJob)
-            assert statement.target is not None
             whole = {**snapshot.taken(context, whole=True), "set": None}
-            self.job_altered(job, statement.target.text, whole)
+            self.job_altered(job, _altered_text(statement, self.environment), whole)
 
         context.work, context.on_job, context.on_altered = work, started, altered
         try:
@@ -240,6 +239,15 @@ def _insert_text(statement: s.Statement, environment: TableEnvironment) -> str:
     if isinstance(statement, s.CreateTable):
         return create_table_as.insert_text(statement, environment.context)
     return statement.text
+
+
+def _altered_text(statement: s.Statement, environment: TableEnvironment) -> str:
+    """The INSERT that an altered job is from now on."""
+    if isinstance(statement, s.AlterMaterializedTable):
+        return materialized.insert_text(environment.context.catalogs.qualify(statement.path), statement)
+    assert isinstance(statement, s.AlterJob)
+    assert statement.target is not None
+    return statement.target.text
 
 
 def _single(text: str) -> str:

@@ -15,6 +15,7 @@ Layout::
     epochs/<n>.published.json  all sinks have published epoch n; left by a job that stops
     state/<operator>/...       runs and manifests (see tidemill.state)
     sources/<source>/...       what sources keep of their own (see connectors.api.RecordingSource)
+    replays/...                what a query gives from the beginning on, while a job gets another one
 
 Guarantee: a record file is either absent or whole, and is never replaced. Epoch n is committed iff
 ``<n>.commit.json`` exists. Records older than the last commit are removed once its sinks have published;
@@ -50,9 +51,10 @@ _IDENTITY, _SHOWN, _EPOCHS = "job.json", "committed.json", "epochs"
 ORIGIN = "origin.json"
 _PLAN, _COMMIT, _PUBLISHED = ".plan.json", ".commit.json", ".published.json"
 _STATE, _SOURCES = "state", "sources"
+REPLAYS = "replays"
 FILLED = (_EPOCHS, _STATE, _SOURCES)
 """The folders that a job's own progress lies in."""
-FOLDERS = (*FILLED, "owners")
+FOLDERS = (*FILLED, "owners", REPLAYS)
 """All that a job keeps lies in these and in files beside them; other folders there are other jobs'."""
 
 
@@ -116,11 +118,15 @@ def recorded(slices: Slices) -> dict[str, dict[str, list[list[Any]]]]:
 
 
 class CheckpointDirectory:
-    """Records below ``root``; ``fault`` is called at every numbered commit step."""
+    """Records below ``root``; ``fault`` is called at every numbered commit step. ``run``: what names of state
+    files have of the run of the job, if not the owner's number."""
 
-    def __init__(self, root: Storage, fault: Callable[[str], None] = lambda step: None) -> None:
+    def __init__(
+        self, root: Storage, fault: Callable[[str], None] = lambda step: None, *, run: str = ""
+    ) -> None:
         self.root = root
         self.fault = fault
+        self._run = run
         self._ownership: Ownership | None = None
         self._shown = False
 
@@ -135,7 +141,7 @@ class CheckpointDirectory:
     @property
     def run_id(self) -> str:
         """No other run of the job has it; state files bear it in their names."""
-        return str(self._ownership.token) if self._ownership is not None else "0"
+        return self._run or (str(self._ownership.token) if self._ownership is not None else "0")
 
     @property
     def source_root(self) -> Storage:
@@ -181,6 +187,7 @@ class CheckpointDirectory:
         try:
             self._make()
             self._ownership = Ownership.take(self._records)
+            self.root.remove_directory(REPLAYS)
             for folder in ("", _EPOCHS) if self.root.has_appends else ():
                 self._records.remove_temporaries(folder)
             if fill is not None and self.is_new:
@@ -196,6 +203,38 @@ class CheckpointDirectory:
         except BaseException:
             self.close()
             raise
+
+    def take(self) -> JobIdentity:
+        """Takes the directory of a job as it is, for ``switch``. StateError if it has none or is in use."""
+        try:
+            self._ownership = Ownership.take(self._records)
+            stored = self.stored_identity()
+            if stored is None:
+                raise StateError(f"There is no job in '{self.root.shown('')}'")
+            return stored
+        except BaseException:
+            self.close()
+            raise
+
+    def switch(self, wanted: JobIdentity, commit: EpochCommit) -> None:
+        """Gives the job another query, and the state and the output of its next epoch at once: it is that of
+        ``wanted`` iff ``commit`` is there."""
+        made = replace(wanted, since=commit.epoch)
+        known = self._identities()
+        if made != known[-1]:
+            self._put(_identity(len(known)), asdict(made))
+        self.fault("renamed")
+        self.write_commit(commit)
+        self.fault("switched")
+
+    def check_published(self, last: EpochCommit | None) -> None:
+        """StateError where it is not known that the sinks have what ``last`` has given them."""
+        if last is not None and any(last.tokens.values()) and not self.is_published(last):
+            raise StateError(
+                f"Another query cannot take over the state in '{self.root.shown('')}': whether its last "
+                f"epoch {last.epoch} has reached its sinks is not known",
+                hint="Start the query that made it once more, and stop it: then it is known.",
+            )
 
     def __enter__(self) -> Self:
         return self
@@ -288,16 +327,12 @@ class CheckpointDirectory:
     def _evolve(self, stored: JobIdentity, wanted: JobIdentity) -> JobIdentity:
         """From now on the state is that of ``wanted``: one record says so."""
         last = self.last_commit()
-        if last is not None and any(last.tokens.values()) and not self.is_published(last):
-            raise StateError(
-                f"Another query cannot take over the state in '{self.root.shown('')}': whether its last "
-                f"epoch {last.epoch} has reached its sinks is not known",
-                hint="Start the query that made it once more, and stop it: then it is known.",
-            )
+        self.check_published(last)
         since = last.epoch + 1 if last is not None else 1
         if not self.is_locked and self.planned(since) is not None:
             since += 1  # That epoch is the owner's before, or nobody's (see ``closed``).
-        made = replace(wanted, job_id=stored.job_id, former=stored.former, since=since)
+        whole = stored.whole and wanted == stored
+        made = replace(wanted, job_id=stored.job_id, former=stored.former, since=since, whole=whole)
         known = self._identities()
         if made != known[-1]:
             self._put(_identity(len(known)), asdict(made))
@@ -379,6 +414,8 @@ class CheckpointDirectory:
         found.check(f"the checkpoint in '{self.root.shown('')}'", drops=drops)
         if not found.is_same:
             return self._evolve(stored, wanted)
+        if stored.sinks and stored.whole and stored.sinks != wanted.sinks:
+            return self._evolve(stored, replace(stored, sinks=wanted.sinks))
         return stored if stored == self._identities()[-1] else self._evolve(stored, stored)
 
     def _half_filled(self) -> StateError:

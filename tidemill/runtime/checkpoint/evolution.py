@@ -41,6 +41,7 @@ class Verdict(StrEnum):
     COMPLETE = "complete"
     DROPPED = "dropped"
     REFUSED = "refused"
+    BACKFILLED = "backfilled"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -77,6 +78,18 @@ class Evolution:
                 f"{what[0].upper()}{what[1:]} belongs to another query ({why})",
                 hint=_OTHER if refused else _LEFT_OUT,
             )
+
+
+def backfilled(found: Evolution) -> Evolution:
+    """What becomes of the state if what cannot be taken over as it is comes from the sources' history."""
+    computed = (Verdict.ADDED, Verdict.REPLACED, Verdict.REFUSED)
+    changes = (
+        replace(c, verdict=Verdict.BACKFILLED, loses=False, detail="from the beginning of the sources")
+        if c.verdict in computed
+        else c
+        for c in found.changes
+    )
+    return replace(found, changes=tuple(changes))
 
 
 def evolution(stored: JobIdentity, wanted: JobIdentity) -> Evolution:

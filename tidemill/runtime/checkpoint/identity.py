@@ -23,7 +23,9 @@ class JobIdentity:
     ``rules`` by which the ids were made, ``code`` what the users' functions were by name,
     ``former`` the ids of the jobs whose state it has taken up, one after the other, ``schema`` what the
     state of each operator is made of, ``direct`` sinks that get rows without an operator between, and which
-    rows, ``since`` the first epoch after it took the state over from another query."""
+    rows, ``since`` the first epoch after it took the state over from another query, ``whole`` whether its
+    sinks have what the query gives from the beginning on, and nothing of another one, ``sinks`` digests of
+    their tables; records of earlier versions have none."""
 
     job_id: str
     fingerprint: str
@@ -37,12 +39,14 @@ class JobIdentity:
     schema: dict[str, OperatorSchema] = field(default_factory=dict)
     direct: list[list[str]] = field(default_factory=list)
     since: int = 0
+    whole: bool = True
+    sinks: list[str] = field(default_factory=list)
 
     @classmethod
     def from_json(cls, data: dict[str, Any]) -> Self:
         """KeyError or TypeError if ``data`` is none."""
         schema = {key: OperatorSchema.from_json(found) for key, found in data.get("schema", {}).items()}
-        return cls(**{**data, "schema": schema})
+        return cls(**{"whole": not data.get("since"), **data, "schema": schema})
 
 
 def changed_functions(stored: JobIdentity, wanted: JobIdentity) -> list[str]:

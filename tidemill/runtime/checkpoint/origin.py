@@ -45,7 +45,7 @@ class Origin:
             with self._undisturbed():
                 self._check(wanted)  # 1
                 former = [*self.savepoint.identity.former, self.savepoint.identity.job_id]
-                wanted = replace(wanted, former=former)
+                wanted = replace(wanted, former=former, whole=False)
                 identity = directory.open(wanted, lambda records: self._fill(directory, records, wanted))
                 if self.claims:
                     remove_savepoint(self.savepoint.storage)  # 6

@@ -26,6 +26,7 @@ from tidemill.errors import (
 from tidemill.runtime.progress import JobFailed
 from tidemill.runtime.restarts.strategy import Strategy
 from tidemill.runtime.running_job import RunningJob
+from tidemill.runtime.snapshots import Held
 
 RESTARTING = "RESTARTING"
 _OUTSIDE = (ConnectorError, StateError, CommitUnknownError, LostProcessError)
@@ -33,9 +34,11 @@ _OUTSIDE = (ConnectorError, StateError, CommitUnknownError, LostProcessError)
 
 @dataclass(slots=True)
 class _Alteration:
-    """What a job is to go on as; ``error``: why it could not."""
+    """What a job is to go on as; ``switch``: makes its state that of ``start``, after which there is no way
+    back; ``error``: why it could not."""
 
     start: Callable[[], RunningJob]
+    switch: Callable[[], None] | None
     error: BaseException | None = None
     done: threading.Event = field(default_factory=threading.Event)
 
@@ -136,10 +139,19 @@ class RestartingJob:
             job = self._now
         return job.create_savepoint(directory, path=path)
 
-    def alter(self, start: Callable[[], RunningJob]) -> None:
+    def rest(self) -> Held:
+        """As of a RunningJob. ValidationError while it waits to be started again."""
+        with self._lock:
+            if self._waiting:
+                raise ValidationError(f"Job {self.job_id} does not run: it is {self.status}.")
+            job = self._now
+        return job.rest()
+
+    def alter(self, start: Callable[[], RunningJob], switch: Callable[[], None] | None = None) -> None:
         """The job ends its epoch and goes on as ``start`` has it; returns when it does. If that cannot start,
-        the job goes on as it was, and this raises the reason."""
-        alteration = _Alteration(start)
+        the job goes on as it was, and this raises the reason. ``switch`` comes first, and decides: once it
+        has succeeded the job is the other one, and is started again if it fails."""
+        alteration = _Alteration(start, switch)
         with self._lock:
             if self._waiting or self._next is not None or self._done.is_set():
                 status = "being altered" if self._next is not None else self.status
@@ -171,35 +183,42 @@ class RestartingJob:
         return wait is not None and not self._stopping.wait(wait)
 
     def _altered(self, alteration: _Alteration, failure: BaseException | None) -> BaseException | None:
-        """Runs it as it is from now on; ``failure``: of its last epoch, after which nothing is altered."""
+        """Runs it as it is from now on; ``failure``: of its last epoch, after which nothing is altered.
+        Whoever asked hears of it when the job runs again."""
         error, job = failure, None
         if failure is None:
             try:
-                job = alteration.start()
+                if alteration.switch is not None:
+                    alteration.switch()
+                    self.restart = alteration.start
+                job = self._begun(alteration.start)
                 self.restart = alteration.start
-                self._go_on(job)
             except Exception as e:
                 error = e
-        alteration.error, self._next = error, None
+        if job is None and failure is None:
+            try:
+                job = self._begun(self.restart)
+            except Exception as e:
+                failure = e
+        alteration.error, self._next = None if self.restart is alteration.start else error, None
         alteration.done.set()
-        if job is not None:
-            return _outcome(job.wait)
-        return failure if failure is not None else self._started_again()
+        return failure if job is None else _outcome(job.wait)
 
     def _started_again(self) -> BaseException | None:
         """Runs it until it ends or fails."""
         try:
-            job = self.restart()
+            job = self._begun(self.restart)
         except Exception as e:
             return e
-        self._go_on(job)
         return _outcome(job.wait)
 
-    def _go_on(self, job: RunningJob) -> None:
+    def _begun(self, start: Callable[[], RunningJob]) -> RunningJob:
+        job = start()
         with self._lock:
             self._now, self._waiting = job, False
             if self._stopping.is_set():
                 job.stop()
+        return job
 
 
 def _outcome(wait: Callable[[], None]) -> BaseException | None:

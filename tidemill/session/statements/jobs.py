@@ -19,6 +19,7 @@ from tidemill.types.logical import STRING, Field, LocalZonedTimestampType
 
 _ALTERABLE = frozenset(option.key for option in (PARALLELISM, MAX_ROWS, MAX_BYTES, MINI_BATCH_SIZE))
 """Options that a job may have others of from one epoch to the next."""
+NamesJob = s.StopJob | s.AlterJob | s.VerifyJob | s.DescribeJob | s.CreateSavepoint
 _COLUMNS = (
     Field("job id", STRING),
     Field("job name", STRING),
@@ -54,17 +55,7 @@ def stop_job(statement: s.StopJob, context: SessionContext) -> TableResult:
 def alter_job(statement: s.AlterJob, context: SessionContext) -> TableResult:
     """Returns when the job goes on as the new query, or with other options, after its epoch; if it cannot, it
     goes on as it was."""
-    job = found(statement, context).job
-    if not isinstance(job, RestartingJob) or not job.is_running():
-        raise ValidationError(
-            f"Job {job.job_id} does not run: it is {job.status}.", position=statement.position
-        )
-    if not job.directory or execution.is_batch(context):
-        raise ValidationError(
-            "ALTER JOB is for a streaming job that keeps its state",
-            position=statement.position,
-            hint=f"Start it with '{CHECKPOINT_DIRECTORY.key}' set, and alter it in a streaming session.",
-        )
+    job = altered_job(statement.job_id, statement, context)
     target = statement.target
     if target is None:
         _set(job, statement)
@@ -72,6 +63,22 @@ def alter_job(statement: s.AlterJob, context: SessionContext) -> TableResult:
         inserts = target.inserts if isinstance(target, s.StatementSet) else (target,)
         execution.alter_job(context, job, [planning.bind_insert(context, insert) for insert in inserts])
     return ok()
+
+
+def altered_job(job_id: str, statement: s.Statement, context: SessionContext) -> RestartingJob:
+    """The job of that id, which runs and keeps its state; ValidationError for another one."""
+    job = found_job(job_id, statement, context).job
+    if not isinstance(job, RestartingJob) or not job.is_running():
+        raise ValidationError(
+            f"Job {job.job_id} does not run: it is {job.status}.", position=statement.position
+        )
+    if not job.directory or execution.is_batch(context):
+        raise ValidationError(
+            "Only a streaming job that keeps its state can be altered",
+            position=statement.position,
+            hint=f"Start it with '{CHECKPOINT_DIRECTORY.key}' set, and alter it in a streaming session.",
+        )
+    return job
 
 
 def _set(job: RestartingJob, statement: s.AlterJob) -> None:
@@ -96,13 +103,15 @@ def savepoint_directory(statement: s.Statement, context: SessionContext) -> str:
     return directory
 
 
-def found(
-    statement: s.StopJob | s.AlterJob | s.DescribeJob | s.CreateSavepoint, context: SessionContext
-) -> StartedJob:
-    job = context.jobs.find(statement.job_id)
+def found(statement: NamesJob, context: SessionContext) -> StartedJob:
+    return found_job(statement.job_id, statement, context)
+
+
+def found_job(job_id: str, statement: s.Statement, context: SessionContext) -> StartedJob:
+    job = context.jobs.find(job_id)
     if job is None:
         raise ValidationError(
-            f"There is no job '{statement.job_id}'.",
+            f"There is no job '{job_id}'.",
             position=statement.position,
             expected=tuple(s.job.job_id for s in context.jobs.all() if s.job.is_running()),
         )

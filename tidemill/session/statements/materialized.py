@@ -1,4 +1,4 @@
-"""CREATE MATERIALIZED TABLE: a table of a query's columns, and the streaming job that keeps it.
+"""CREATE and ALTER MATERIALIZED TABLE: a table of a query's columns, and the streaming job that keeps it.
 
 Rows are there with the epoch that makes them: FRESHNESS, which Flink turns into an interval of checkpoints,
 is kept and shown, and is always met.
@@ -10,14 +10,15 @@ import re
 from dataclasses import replace
 
 from tidemill.catalog.manager import quoted
-from tidemill.catalog.table import Upkeep
+from tidemill.catalog.table import CatalogTable, ObjectPath, Upkeep
 from tidemill.errors import NotSupportedError, ValidationError
 from tidemill.session import execution, planning, view_text
 from tidemill.session.context import SessionContext
 from tidemill.session.result import TableResult, ok
 from tidemill.session.schema.precision import cut_times
-from tidemill.session.statements import create_table_as
+from tidemill.session.statements import create_table_as, jobs
 from tidemill.sql import statements as s
+from tidemill.types.logical import Field, without_attribute
 
 _UNITS = ("SECOND", "MINUTE", "HOUR", "DAY", "WEEK")
 
@@ -51,6 +52,62 @@ def create(statement: s.CreateTable, freshness: s.Freshness, context: SessionCon
     if context.place_job is None:
         context.warn(f"The job that keeps {quoted(table.path)} ends with this process; a gateway's goes on.")
     return ok()
+
+
+def alter(statement: s.AlterMaterializedTable, context: SessionContext) -> TableResult:
+    """OK when the table's job goes on as the new query, as with ALTER JOB. A refusal leaves both as they
+    were."""
+    table = _materialized(statement, context)
+    assert table.upkeep is not None
+    job = jobs.altered_job(table.upkeep.job_id, statement, context)
+    query = s.Query(text=statement.query_text, position=statement.query_position, tree=statement.query)
+    fields = planning.bind(context, query).fields
+    _check_columns(table, fields, statement)
+    insert = s.Insert(
+        text=insert_text(table.path, statement),
+        position=statement.position,
+        target=(table.path.catalog, table.path.database, table.path.name),
+        query=statement.query,
+        columns=tuple(f.name for f in fields),
+        target_position=statement.position,
+    )
+    upkeep = replace(
+        table.upkeep,
+        text=view_text.kept_text(context, statement.query_text, statement.query_position),
+        default_catalog=context.current_catalog,
+        default_database=context.current_database,
+    )
+    execution.alter_job(context, job, [planning.bind_insert(context, insert)])
+    context.catalogs.replace(replace(table, upkeep=upkeep))
+    return ok()
+
+
+def insert_text(path: ObjectPath, statement: s.AlterMaterializedTable) -> str:
+    """The INSERT that the table's job is from now on."""
+    return f"INSERT INTO {quoted(path)} {statement.query_text}"
+
+
+def _materialized(statement: s.AlterMaterializedTable, context: SessionContext) -> CatalogTable:
+    path = context.catalogs.qualify(statement.path)
+    table = context.catalogs.find(path)
+    if not isinstance(table, CatalogTable) or table.upkeep is None:
+        raise ValidationError(
+            f"Only materialized table support modify definition query: {quoted(path)} is none.",
+            position=statement.position,
+        )
+    return table
+
+
+def _check_columns(
+    table: CatalogTable, fields: tuple[Field, ...], statement: s.AlterMaterializedTable
+) -> None:
+    given = [(f.name, without_attribute(f.type).with_nullable(True)) for f in fields]
+    if given != [(c.name, c.type.with_nullable(True)) for c in table.written_columns]:
+        raise NotSupportedError(
+            f"A query with other columns than {quoted(table.path)} has is not supported",
+            position=statement.query_position,
+            hint="Its columns are " + ", ".join(f"{c.name} {c.type}" for c in table.written_columns) + ".",
+        )
 
 
 def _interval(freshness: s.Freshness) -> str:

@@ -6,6 +6,7 @@ from functools import singledispatch
 
 from tidemill.errors import NotSupportedError
 from tidemill.plan import nodes as n
+from tidemill.runtime.checkpoint.evolution import backfilled
 from tidemill.session import execution, explaining, planning
 from tidemill.session.context import SessionContext
 from tidemill.session.result import StatementKind, TableResult, listing
@@ -46,7 +47,8 @@ def _evolution(statement: s.Explain, context: SessionContext, plans: list[n.Logi
     context.permissions.check_place(statement.state, "EXPLAIN EVOLUTION", statement.position)
     if execution.is_batch(context):
         raise NotSupportedError("EXPLAIN EVOLUTION is not supported under batch mode.")
-    changes = execution.state_under(context, plans, statement.state).changes
+    found = execution.state_under(context, plans, statement.state)
+    changes = (backfilled(found) if execution.is_backfilled(context) else found).changes
     rows = [(change.operator, change.part or None, change.verdict.value, change.detail) for change in changes]
     return listing(_CHANGES, rows, StatementKind.EXPLAIN)
 

@@ -72,10 +72,12 @@ from tidemill.sql.statements.session import (
     Show,
     ShowKind,
     StopJob,
+    VerifyJob,
 )
 from tidemill.sql.statements.tables import (
     AddPartitions,
     AddSchema,
+    AlterMaterializedTable,
     AlterTable,
     AlterView,
     ColumnDefinition,
@@ -119,6 +121,7 @@ __all__ = [
     "AlterDatabase",
     "AlterJob",
     "AlterFunction",
+    "AlterMaterializedTable",
     "AlterModel",
     "AlterTable",
     "AlterView",
@@ -187,5 +190,6 @@ __all__ = [
     "UseCatalog",
     "UseDatabase",
     "UseModules",
+    "VerifyJob",
     "Watermark",
 ]

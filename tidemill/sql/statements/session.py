@@ -117,6 +117,13 @@ class AlterJob(Statement):
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class VerifyJob(Statement):
+    """VERIFY JOB 'id': a statement of Tidemill's own."""
+
+    job_id: str
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class DescribeJob(Statement):
     job_id: str
 

@@ -244,6 +244,16 @@ class AlterTable(Statement):
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class AlterMaterializedTable(Statement):
+    """ALTER MATERIALIZED TABLE path AS query."""
+
+    path: Path
+    query: exp.Expression
+    query_text: str
+    query_position: Position
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class AlterView(Statement):
     """RENAME TO (``rename``) or a new query."""
 

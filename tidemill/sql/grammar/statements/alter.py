@@ -1,4 +1,4 @@
-"""ALTER TABLE, VIEW, CATALOG, DATABASE, FUNCTION and MODEL."""
+"""ALTER [MATERIALIZED] TABLE, VIEW, CATALOG, DATABASE, FUNCTION and MODEL."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from tidemill.sql.grammar.statements.table_elements import TableBody, TableEleme
 from tidemill.sql.grammar.trees import Trees
 from tidemill.sql.lexer import Token
 
-_UNSUPPORTED = ("MATERIALIZED", "CONNECTION")
+_OTHER_MATERIALIZED = ("SUSPEND", "RESUME", "REFRESH", "SET", "RESET", "ADD", "MODIFY", "DROP", "RENAME")
 
 
 @dataclass(frozen=True, slots=True)
@@ -24,8 +24,8 @@ class Alters:
 
     def alter(self, token: Token) -> s.Statement:
         """Behind ALTER."""
-        if self.cursor.at_any(*_UNSUPPORTED):
-            self.cursor.refuse(f"ALTER {self.cursor.current.upper}")
+        if self.cursor.at("CONNECTION"):
+            self.cursor.refuse("ALTER CONNECTION")
         if self.cursor.at_any("TEMPORARY", "FUNCTION"):
             return self._alter_function(token)
         return self._ALTERS[self.cursor.expect_any(*self._ALTERS)](self, token)
@@ -118,6 +118,23 @@ class Alters:
         "DROP": _drop_change,
     }
 
+    def _alter_materialized_table(self, token: Token) -> s.Statement:
+        self.cursor.expect("TABLE")
+        path = self.cursor.names()
+        if self.cursor.at_any(*_OTHER_MATERIALIZED):
+            self.cursor.refuse(f"ALTER MATERIALIZED TABLE ... {self.cursor.current.upper}")
+        self.cursor.expect("AS")
+        first = self.cursor.current
+        query = self.trees.query()
+        return s.AlterMaterializedTable(
+            path=path,
+            query=query,
+            query_text=self.cursor.text_since(first),
+            query_position=first.position,
+            text=self.cursor.text_since(token),
+            position=token.position,
+        )
+
     def _alter_view(self, token: Token) -> s.Statement:
         path = self.cursor.names()
         if self.cursor.take("RENAME"):
@@ -194,6 +211,7 @@ class Alters:
 
     _ALTERS: ClassVar[dict[str, Callable[[Alters, Token], s.Statement]]] = {
         "TABLE": _alter_table,
+        "MATERIALIZED": _alter_materialized_table,
         "VIEW": _alter_view,
         "CATALOG": _alter_catalog,
         "DATABASE": _alter_database,

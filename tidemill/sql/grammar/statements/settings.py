@@ -1,4 +1,5 @@
-"""USE, LOAD and UNLOAD MODULE, SET, RESET, ADD and REMOVE JAR, STOP JOB, each read behind its first word."""
+"""USE, LOAD and UNLOAD MODULE, SET, RESET, ADD and REMOVE JAR, STOP and VERIFY JOB, each read
+behind its first word."""
 
 from __future__ import annotations
 
@@ -70,6 +71,12 @@ def add_jar(cursor: Cursor, token: Token) -> s.Statement:
 def remove_jar(cursor: Cursor, token: Token) -> s.Statement:
     cursor.expect("JAR")
     return s.RemoveJar(jar=cursor.string(), text=cursor.text_since(token), position=token.position)
+
+
+def verify_job(cursor: Cursor, token: Token) -> s.VerifyJob:
+    cursor.expect("JOB")
+    job_id = cursor.string()
+    return s.VerifyJob(job_id=job_id, text=cursor.text_since(token), position=token.position)
 
 
 def stop_job(cursor: Cursor, token: Token) -> s.StopJob:

@@ -201,6 +201,7 @@ class Statements:
         "RESET": lambda self, token: settings.reset_option(self.cursor, token),
         "ADD": lambda self, token: settings.add_jar(self.cursor, token),
         "REMOVE": lambda self, token: settings.remove_jar(self.cursor, token),
+        "VERIFY": lambda self, token: settings.verify_job(self.cursor, token),
         "STOP": lambda self, token: settings.stop_job(self.cursor, token),
         "LOAD": lambda self, token: settings.load_module(self.cursor, token),
         "UNLOAD": lambda self, token: settings.unload_module(self.cursor, token),
