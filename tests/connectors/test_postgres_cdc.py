@@ -14,11 +14,12 @@ from tests.connectors.postgres import Server
 from tests.connectors.sources import source, table
 from tidemill.changelog.rowkind import KIND_COLUMN, SEQUENCE_COLUMN, RowKind
 from tidemill.connectors.api import Offset, ReadLimit
-from tidemill.connectors.postgres_cdc.offsets import ChangeRange, SnapshotRange, from_json
+from tidemill.connectors.postgres_cdc.offsets import ChangeRange, SnapshotRange, from_json, shown
 from tidemill.connectors.postgres_cdc.server import Held
 from tidemill.connectors.postgres_cdc.source import CdcSource
+from tidemill.connectors.registry import validate
 from tidemill.connectors.worker_errors import WorkerError
-from tidemill.errors import TidemillError
+from tidemill.errors import ConnectorError, NotSupportedError, TidemillError, ValidationError
 from tidemill.types import logical as t
 
 COLUMNS: Mapping[str, t.LogicalType] = {"id": t.INT, "name": t.STRING}
@@ -368,3 +369,150 @@ def changed(server: Server, statement: str) -> Exception:
 )
 def test_what_would_lose_changes_is_told(server: Server, statement: str, said: str) -> None:
     assert re.search(said, str(changed(server, statement)))
+
+
+def test_tables_that_share_a_slot_lose_nothing(server: Server) -> None:
+    """The slot goes no further than the table that has read least, whichever plans first."""
+    one, other = cdc(server), cdc(server)
+    with server.connect() as open:
+        (_, at), (_, behind) = step(one, None), step(other, None)
+        for n in range(3):
+            open.execute(f"INSERT INTO t VALUES ({n}, 'a')")
+            seen, at = step(one, at)
+            assert seen == [("+I", n, "a")]
+            stays, _ = step(other, behind)
+            assert len(stays) == n + 1
+        assert [step(other, behind)[0] for _ in range(2)] == [[("+I", n, "a") for n in range(3)]] * 2
+        seen, behind = step(other, behind, ReadLimit(rows=1))
+        assert seen == [("+I", 0, "a")]
+        for n in (1, 2):
+            seen, behind = step(other, behind, ReadLimit(rows=1))
+            assert seen == [("+I", n, "a")]
+        for _ in range(2):
+            assert step(one, at) == ([], at)
+            assert step(other, behind) == ([], behind)
+        (confirmed,) = open.execute("SELECT confirmed_flush_lsn FROM pg_replication_slots").fetchone() or ()
+        assert confirmed == shown(at["lsn"])
+
+
+def test_a_slot_moves_over_changes_of_other_tables(server: Server) -> None:
+    """By an epoch without rows, once there is much of them; else the server would keep its log for ever."""
+    times = iter(range(40, 1000, 40))
+    made = cdc(server)
+    made.clock = lambda: next(times)
+    with server.connect() as open:
+        _, at = step(made, None)
+        open.execute("CREATE TABLE noise (a text)")
+        assert made.is_empty(at, made.next_offset(at, NO_LIMIT))
+        open.execute("INSERT INTO noise SELECT repeat('x', 1000) FROM generate_series(1, 20000)")
+        end = made.next_offset(at, NO_LIMIT)
+        assert not made.is_empty(at, end)
+        assert rows(made, at, end) == []
+        open.execute("INSERT INTO t VALUES (1, 'a')")
+        seen, end = step(made, end)
+        assert seen == [("+I", 1, "a")]
+
+
+def test_where_a_job_may_begin(server: Server) -> None:
+    with server.connect() as open:
+        open.execute("INSERT INTO t VALUES (1, 'before')")
+        latest = cdc(server, scan_startup_mode="latest-offset")
+        begun = latest.next_offset(None, NO_LIMIT)
+        assert latest.is_empty(None, begun)
+        open.execute("INSERT INTO t VALUES (2, 'after')")
+        end = latest.next_offset(None, NO_LIMIT)
+        assert rows(latest, None, end) == [("+I", 2, "after")]
+        again = cdc(server, scan_startup_mode="latest-offset")
+        assert again.is_readable(None, end)
+        assert rows(again, None, end) == [("+I", 2, "after")]  # a plan of another process
+        committed = cdc(server, scan_startup_mode="committed-offset")
+        assert step(committed, None)[0] == [("+I", 2, "after")]
+        once = cdc(server, scan_startup_mode="snapshot", slot_name="none")
+        seen, end = step(once, None)
+        assert sorted(seen) == [("+I", 1, "before"), ("+I", 2, "after")]
+        assert once.is_bounded
+        assert once.is_finished(end)
+        with pytest.raises(ConnectorError, match="slot 'none' does not exist"):
+            cdc(server, scan_startup_mode="committed-offset", slot_name="none").next_offset(None, NO_LIMIT)
+        snapshot = cdc(server).next_offset(None, NO_LIMIT)
+        assert not cdc(server).is_readable(None, snapshot)
+        assert latest.is_readable(snapshot, end)
+
+
+def test_parts_of_a_snapshot_have_all_rows_once(server: Server, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("tidemill.connectors.postgres_cdc.source._LEAST_BLOCKS", 5)
+    with server.connect() as open:
+        open.execute("INSERT INTO t SELECT g, repeat('x', 100) FROM generate_series(1, 3000) g")
+        made = cdc(server, fields=("id",))
+        made.parallelism = 4
+        end = made.next_offset(None, NO_LIMIT)
+        open.execute("UPDATE t SET name = 'moved'")
+        assert len(parts(made, None, end)) == 4
+        assert sorted(rows(made, None, end)) == [("+I", n) for n in range(1, 3001)]
+        made.server.release()
+
+
+def test_metadata(server: Server) -> None:
+    columns = {"id": t.INT}
+    keys = ("database_name", "schema_name", "table_name", "op_ts")
+    metadata = {key: t.LocalZonedTimestampType(precision=3) if key == "op_ts" else t.STRING for key in keys}
+    declared = table(columns, options(server), metadata=metadata)
+    made = source(declared, streaming=True, metadata={key: key for key in keys})
+    assert isinstance(made, CdcSource)
+    with server.connect() as open:
+        open.execute("INSERT INTO t VALUES (1, 'a')")
+        seen, at = step(made, None)
+        assert seen == [("+I", 1, "postgres", "public", "t", datetime(1970, 1, 1, tzinfo=UTC))]
+        open.execute("INSERT INTO t VALUES (2, 'a')")
+        (now,) = open.execute("SELECT now()").fetchone() or ()
+        ((*row, moment),), _ = step(made, at)
+    assert row == ["+I", 2, "postgres", "public", "t"]
+    assert abs((moment - now).total_seconds()) < 60
+
+
+@pytest.mark.parametrize(
+    ("more", "said"),
+    [
+        ({"decoding.plugin.name": "wal2json"}, r"'decoding.plugin.name' = 'wal2json'"),
+        ({"debezium.snapshot.mode": "never"}, r"'debezium.snapshot.mode': Debezium's properties"),
+        ({"scan.read-changelog-as-append-only.enabled": "true"}, "append-only"),
+        ({"scan.startup.mode": "earliest-offset"}, "Unsupported value 'earliest-offset'"),
+        ({"slot.nam": "x"}, r"slot\.nam"),
+        ({"changelog-mode": "upsert"}, "Primary key must be present"),
+    ],
+)
+def test_options_that_are_refused(more: dict[str, str], said: str) -> None:
+    plain = dict.fromkeys(
+        ("hostname", "username", "password", "database-name", "schema-name", "table-name", "slot.name"), "x"
+    )
+    declared = table(COLUMNS, {"connector": "postgres-cdc", **plain, **more})
+    with pytest.raises((NotSupportedError, ValidationError), match=said):
+        validate(declared, declared.options, role="source")
+
+
+@pytest.mark.parametrize(
+    ("statement", "said"),
+    [
+        ("DROP TABLE t", r"table 'public\.t': it does not exist"),
+        ("DROP TABLE t; CREATE VIEW t AS SELECT 1 AS id, 'a' AS name", "is a view"),
+        ("DROP TABLE t; CREATE TABLE t (id INT, name TEXT) PARTITION BY RANGE (id)", "a partitioned table"),
+        (
+            "ALTER TABLE t DROP CONSTRAINT t_pkey; ALTER TABLE t ALTER id TYPE numeric",
+            "'id' is of type numeric",
+        ),
+        ("ALTER TABLE t RENAME name TO title", r"no column 'name'"),
+        ("ALTER TABLE t SET UNLOGGED", "unlogged"),
+        ("ALTER TABLE t REPLICA IDENTITY DEFAULT", "REPLICA IDENTITY is not FULL"),
+        (
+            "SELECT pg_create_logical_replication_slot('s', 'test_decoding')",
+            "slot 's' decodes with test_decoding",
+        ),
+    ],
+)
+def test_tables_that_cannot_be_followed(server: Server, statement: str, said: str) -> None:
+    with server.connect() as open:
+        open.execute(statement)
+    with pytest.raises(TidemillError, match=said):
+        cdc(server).next_offset(None, NO_LIMIT)
+    with pytest.raises(ConnectorError, match=r"public\.t"):
+        cdc(server, port="1").next_offset(None, NO_LIMIT)

@@ -131,6 +131,11 @@ class Capture:
         return f"{self.schema}.{self.table}"
 
     @property
+    def place(self) -> tuple[object, ...]:
+        """Of the slot."""
+        return (*self.database.place, self.slot)
+
+    @property
     def quoted(self) -> str:
         return f"{quote(self.schema)}.{quote(self.table)}"
 
@@ -167,11 +172,14 @@ def is_busy(error: Exception) -> bool:
     return isinstance(cause, errors.ObjectInUse)
 
 
-@dataclass(slots=True, kw_only=True, weakref_slot=True)
+@dataclass(slots=True, kw_only=True, weakref_slot=True, eq=False)
 class Server:
     """The driver's questions, over one connection. Once it has answered, it may go away for a minute."""
 
     capture: Capture
+    clock: Callable[[], float] = time.monotonic
+    _visited: float | None = None
+    _reached: int = 0
     _open: Connection | None = field(default=None, repr=False)
     _answered: bool = False
     _held: list[Held] = field(default_factory=list, repr=False)
@@ -277,9 +285,19 @@ class Server:
         changes, messages, size, end = self._one(_COUNT, *values)
         return Ahead(changes=changes, messages=messages, size=size, end=end)
 
-    def advance(self, lsn: int) -> None:
-        """The server may forget what is before."""
-        self._run("SELECT pg_replication_slot_advance(%s, %s::pg_lsn)", self.capture.slot, shown(lsn))
+    def let_go(self, lsn: int, confirmed: int) -> None:
+        """The server may forget what is before ``lsn``; ``confirmed`` is what it may forget now.
+
+        Tables of a job may share a slot, and are planned in turn: what another table has not read, as of its
+        last plan since the one before this one, is kept.
+        """
+        since, self._visited, self._reached = self._visited, self.clock(), lsn
+        _servers.add(self)
+        place = self.capture.place
+        sharing = [s for s in list(_servers) if s.capture.place == place and s._visited is not None]
+        least = min(s._reached for s in sharing if since is None or (s._visited or since) >= since)
+        if since is not None and least > confirmed:
+            self._run("SELECT pg_replication_slot_advance(%s, %s::pg_lsn)", self.capture.slot, shown(least))
 
     def close(self) -> None:
         self.release()
@@ -322,6 +340,8 @@ class Server:
                 open.close()
 
 
+_servers: weakref.WeakSet[Server] = weakref.WeakSet()
+"""Those of this process that have planned."""
 _RANGES = 140_000
 """The first version that reads a range of blocks alone."""
 

@@ -36,7 +36,7 @@ from tidemill.connectors.postgres_cdc.offsets import (
 )
 from tidemill.connectors.postgres_cdc.options import ALL_TABLES, COMMITTED, DISABLED, INITIAL, SNAPSHOT
 from tidemill.connectors.postgres_cdc.reading import CdcReader, task_reader
-from tidemill.connectors.postgres_cdc.server import Server, SlotStatus, TableStatus
+from tidemill.connectors.postgres_cdc.server import Ahead, Server, SlotStatus, TableStatus
 from tidemill.connectors.task_frames import task_frame
 from tidemill.types.logical import Field
 
@@ -86,8 +86,7 @@ class CdcSource:
         if self.startup == SNAPSHOT:
             return before.to_json()
         slot = self._checked(before)
-        if before.lsn > slot.confirmed:
-            self.server.advance(before.lsn)
+        self.server.let_go(before.lsn, slot.confirmed)
         return self._following(replace(before, exported=None, blocks=0), slot.flushed, limit).to_json()
 
     def is_empty(self, start: Offset | None, end: Offset) -> bool:
@@ -200,8 +199,8 @@ class CdcSource:
         """``flushed``: where the server's log ends."""
         if flushed == self._idle:
             return before
-        ahead = self.server.count(flushed, self._limit(limit))
-        if ahead.changes and ahead.end is not None:
+        ahead = self._ahead(before.lsn, flushed, self._limit(limit))
+        if ahead.changes and ahead.end is not None and ahead.end > before.lsn:
             self._message = max(1, ahead.size // ahead.messages)
             return before.moved(ahead.end, ahead.changes)
         self._idle = flushed
@@ -209,6 +208,14 @@ class CdcSource:
             return before
         self._beaten = self.clock()
         return replace(before.moved(flushed, 0), beat=before.beat + 1)
+
+    def _ahead(self, lsn: int, flushed: int, most: int) -> Ahead:
+        """The slot may begin before ``lsn``, where its first messages are known."""
+        while True:
+            ahead = self.server.count(flushed, most)
+            if ahead.messages < most or (ahead.end or 0) > lsn:
+                return ahead
+            most *= 2
 
     def _limit(self, limit: ReadLimit) -> int:
         rows = _MOST if limit.rows is None else limit.rows
