@@ -11,6 +11,7 @@ from typing import Any
 import pytest
 
 from tests.connectors.postgres import Server
+from tests.connectors.postgres_cdc import cdc_options, forget_slots
 from tests.connectors.sources import source, table
 from tidemill.changelog.rowkind import KIND_COLUMN, SEQUENCE_COLUMN, RowKind
 from tidemill.connectors.api import Offset, ReadLimit
@@ -35,25 +36,7 @@ def server(postgres: Server) -> Iterator[Server]:
         open.execute("CREATE TABLE t (id INT PRIMARY KEY, name TEXT)")
         open.execute("ALTER TABLE t REPLICA IDENTITY FULL")
     yield postgres
-    with postgres.connect() as open:
-        open.execute("SELECT pg_drop_replication_slot(slot_name) FROM pg_replication_slots")
-        for (name,) in open.execute("SELECT pubname FROM pg_publication").fetchall():
-            open.execute(f"DROP PUBLICATION {name}")
-
-
-def options(server: Server, **more: str) -> dict[str, str]:
-    plain = {
-        "connector": "postgres-cdc",
-        "hostname": "127.0.0.1",
-        "port": str(server.port),
-        "username": "postgres",
-        "password": "x",
-        "database-name": "postgres",
-        "schema-name": "public",
-        "table-name": "t",
-        "slot.name": "s",
-    }
-    return {**plain, **{key.replace("__", "-").replace("_", "."): value for key, value in more.items()}}
+    forget_slots(postgres)
 
 
 def cdc(
@@ -65,7 +48,7 @@ def cdc(
     sequence: bool = False,
     **more: str,
 ) -> CdcSource:
-    declared = table(columns, options(server, **more), primary_key=key)
+    declared = table(columns, cdc_options(server, **more), primary_key=key)
     made = source(declared, fields=fields, streaming=True, sequence=sequence)
     assert isinstance(made, CdcSource)
     return made
@@ -456,7 +439,7 @@ def test_metadata(server: Server) -> None:
     columns = {"id": t.INT}
     keys = ("database_name", "schema_name", "table_name", "op_ts")
     metadata = {key: t.LocalZonedTimestampType(precision=3) if key == "op_ts" else t.STRING for key in keys}
-    declared = table(columns, options(server), metadata=metadata)
+    declared = table(columns, cdc_options(server), metadata=metadata)
     made = source(declared, streaming=True, metadata={key: key for key in keys})
     assert isinstance(made, CdcSource)
     with server.connect() as open:
@@ -516,3 +499,19 @@ def test_tables_that_cannot_be_followed(server: Server, statement: str, said: st
         cdc(server).next_offset(None, NO_LIMIT)
     with pytest.raises(ConnectorError, match=r"public\.t"):
         cdc(server, port="1").next_offset(None, NO_LIMIT)
+
+
+def test_names_of_any_kind(server: Server) -> None:
+    name, column = """a "b" %s :c 'd' \\ é""", """%d "x" :y 'z'; --"""
+    quoted, inner = (f'"{n.replace(chr(34), chr(34) * 2)}"' for n in (name, column))
+    with server.connect() as open:
+        open.execute(f"CREATE TABLE {quoted} ({inner} TEXT)".encode())
+        open.execute(
+            f"ALTER TABLE {quoted} REPLICA IDENTITY FULL; INSERT INTO {quoted} VALUES ('a')".encode()
+        )
+        more = {"table__name": name, "debezium_publication_name": column}
+        made = cdc(server, {column: t.STRING}, key=(), **more)
+        seen, at = step(made, None)
+        assert seen == [("+I", "a")]
+        open.execute(f"INSERT INTO {quoted} VALUES ('b')".encode())
+        assert step(made, at)[0] == [("+I", "b")]

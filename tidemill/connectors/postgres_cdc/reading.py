@@ -102,7 +102,7 @@ class CdcReader:
         with self.capture.connect("REPEATABLE READ") as open:
             if part.exported is not None:
                 open.exec_driver_sql(f"SET TRANSACTION SNAPSHOT '{part.exported}'")
-            for records in _fetched(open, sql, ()):
+            for records in _fetched(open, sql):
                 found, count = Bytes(records), len(records)
                 columns = dict(zip(names, map(found.texts, found.recorded(len(names))), strict=True))
                 places = np.arange(number, number + count)
@@ -180,7 +180,7 @@ def _text(name: str) -> str:
     return f"CASE WHEN {column} IS NOT NULL THEN concat({column}) END"
 
 
-def _fetched(open: Connection, sql: str, values: tuple[object, ...]) -> Iterator[list[bytes]]:
+def _fetched(open: Connection, sql: str, values: tuple[object, ...] | None = None) -> Iterator[list[bytes]]:
     """The only column of all rows, in pieces of about as many bytes."""
     connection = open.connection.driver_connection
     assert isinstance(connection, psycopg.Connection)

@@ -112,9 +112,6 @@ class Held:
     seen: Seen
     blocks: int
 
-    def release(self) -> None:
-        self.open.close()
-
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Capture:
@@ -219,7 +216,7 @@ class Server:
         name = quote(self.capture.publication)
         what = "FOR ALL TABLES" if everything else f"FOR TABLE {self.capture.quoted}"
         made = f"CREATE PUBLICATION {name} {what}"
-        self._run(f"ALTER PUBLICATION {name} ADD TABLE {self.capture.quoted}" if exists else made)
+        self._run(_plain(f"ALTER PUBLICATION {name} ADD TABLE {self.capture.quoted}" if exists else made))
 
     def make_slot(self) -> None:
         """Waits for the transactions that are open."""
@@ -251,7 +248,7 @@ class Server:
         self.release()
         try:
             open = self.capture.connect("REPEATABLE READ")
-            open.exec_driver_sql(f"LOCK TABLE {self.capture.quoted} IN ACCESS SHARE MODE")
+            open.exec_driver_sql(_plain(f"LOCK TABLE {self.capture.quoted} IN ACCESS SHARE MODE"))
             row = open.exec_driver_sql(
                 "SELECT pg_export_snapshot(), txid_current_snapshot()::text,"
                 " current_setting('block_size')::bigint,"
@@ -267,7 +264,7 @@ class Server:
         blocks = size // block if version >= _RANGES else 0
         held = Held(open=open, exported=exported, seen=Seen(snapshot=snapshot, until=until), blocks=blocks)
         self._held.append(held)
-        weakref.finalize(self, held.release)
+        weakref.finalize(self, _close, held.open)
         return held
 
     def holds(self, exported: str | None) -> bool:
@@ -275,7 +272,7 @@ class Server:
 
     def release(self) -> None:
         while self._held:
-            self._held.pop().release()
+            _close(self._held.pop().open)
 
     def count(self, upto: int, most: int) -> Ahead:
         """What the slot gives, in whole transactions: up to the log's place ``upto``, or to the end of the
@@ -320,7 +317,7 @@ class Server:
             try:
                 if self._open is None:
                     self._open = self.capture.connect()
-                    weakref.finalize(self, self._open.close)
+                    weakref.finalize(self, _close, self._open)
                 found = question(self._open)
             except DATABASE_ERRORS:
                 self._forget()
@@ -336,14 +333,24 @@ class Server:
     def _forget(self) -> None:
         open, self._open = self._open, None
         if open is not None:
-            with suppress(*DATABASE_ERRORS):
-                open.close()
+            _close(open)
 
 
 _servers: weakref.WeakSet[Server] = weakref.WeakSet()
 """Those of this process that have planned."""
 _RANGES = 140_000
 """The first version that reads a range of blocks alone."""
+
+
+def _close(open: Connection) -> None:
+    """Of a server that may have gone."""
+    with suppress(*DATABASE_ERRORS):
+        open.close()
+
+
+def _plain(sql: str) -> str:
+    """In which the driver finds no places of values."""
+    return sql.replace("%", "%%")
 
 
 def _letter(value: str | bytes) -> str:
