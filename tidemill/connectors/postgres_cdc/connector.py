@@ -81,7 +81,7 @@ class PostgresCdcConnector(Connector):
         return True
 
     def named_places(self, options: Mapping[str, str]) -> Iterator[tuple[str, str]]:
-        """Certificates and keys that the driver and the workers read, and a socket."""
+        """Certificates and keys that the driver and the workers read."""
         yield from o.files(options)
 
 

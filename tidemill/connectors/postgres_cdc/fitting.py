@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 
-from tidemill.connectors.postgres_cdc.offsets import Position, shown
+from tidemill.connectors.postgres_cdc.offsets import Columns, Position, shown
 from tidemill.connectors.postgres_cdc.server import (
     PLUGIN,
     Capture,
@@ -23,9 +23,9 @@ _PLAIN = re.compile(r"\w+")
 
 
 def check_table(
-    capture: Capture, table: TableStatus | None, columns: tuple[Field, ...], *, by_key: bool, streaming: bool
+    capture: Capture, table: TableStatus | None, columns: tuple[Field, ...], *, by_key: bool, changes: bool
 ) -> TableStatus:
-    """``by_key``: changes come by key. A table that is read once needs no changes."""
+    """``changes``: they are read, too, ``by_key`` or with all of the row before."""
     if table is None:
         plain = _PLAIN.fullmatch(capture.schema) and _PLAIN.fullmatch(capture.table)
         hint = "" if plain else "'schema-name' and 'table-name' are names, not regular expressions."
@@ -35,7 +35,7 @@ def check_table(
             f"'{capture.name}' is {_KINDS.get(table.kind, 'no table')}: postgres-cdc of it"
         )
     _check_columns(capture, table, columns)
-    if streaming:
+    if changes:
         _check_changes(capture, table, by_key=by_key)
     return table
 
@@ -115,13 +115,14 @@ def check_publication(capture: Capture, publication: PublicationStatus | None) -
         raise capture.wrong(f"{name} leaves out some rows, or inserts, updates or deletes.")
 
 
-def check_unchanged(capture: Capture, before: Position, table: TableStatus) -> None:
-    """Rows that were read are as the columns were then; changes of columns are not told."""
+def check_unchanged(capture: Capture, before: Position, table: TableStatus, now: Columns) -> None:
+    """Rows that were read are as the columns were then; changes of columns are not told. ``now``: the
+    declared columns."""
     if table.oid != before.table:
         raise _changed(capture, "it was dropped and created again, or another table has taken its name.")
-    for name, found in before.columns.items():
-        if name in table.columns and table.columns[name] != found:
-            same = table.columns[name][0] == found[0]
+    for name, (place, kind) in now.items():
+        if before.columns.get(name, (place, kind)) != (place, kind):
+            same = before.columns[name][0] == place
             raise _changed(
                 capture,
                 f"column '{name}' {'has another type now' if same else 'was dropped and added again'}.",

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Mapping
 from urllib.parse import urlencode
 
@@ -14,6 +15,7 @@ INITIAL, LATEST, COMMITTED, SNAPSHOT = "initial", "latest-offset", "committed-of
 ALL, UPSERT = "all", "upsert"
 FILTERED, ALL_TABLES, DISABLED = "filtered", "all_tables", "disabled"
 PUBLICATION, AUTOCREATE = "debezium.publication.name", "debezium.publication.autocreate.mode"
+_IN_URLS = re.compile(r"[:/?@#\s]")
 _PREFIX = "debezium."
 _TLS = {
     f"{_PREFIX}database.{key}": key for key in ("sslmode", "sslrootcert", "sslcert", "sslkey", "sslpassword")
@@ -85,6 +87,9 @@ OPTIONS = (
 
 def check(options: OptionValues, given: Mapping[str, str], keys: tuple[str, ...]) -> None:
     """``keys``: the declared primary key."""
+    for key in ("hostname", "database-name"):
+        if _IN_URLS.search(options[key]):
+            raise ValidationError(f"'{key}' = '{options[key]}' is not the name of a server or database.")
     plugin = options["decoding.plugin.name"].lower()
     if plugin != "pgoutput":
         raise NotSupportedError(
@@ -111,8 +116,5 @@ def database(options: OptionValues) -> Database:
 
 
 def files(given: Mapping[str, str]) -> list[tuple[str, str]]:
-    """The certificates and keys among the options, each with its option; and a host that is a folder of
-    sockets."""
-    named = [(key, given[key]) for key in _TLS_FILES if key in given]
-    host = given.get("hostname", "")
-    return [*named, ("hostname", host)] if host.startswith(("/", "@")) else named
+    """The certificates and keys among the options, each with its option."""
+    return [(key, given[key]) for key in _TLS_FILES if key in given]

@@ -85,9 +85,11 @@ class CdcSource:
         self.server.release()
         if self.startup == SNAPSHOT:
             return before.to_json()
-        slot = self._checked(before)
+        table, slot = self._checked(before)
         self.server.let_go(before.lsn, slot.confirmed)
-        return self._following(replace(before, exported=None, blocks=0), slot.flushed, limit).to_json()
+        columns = {name: before.columns.get(name, now) for name, now in self._of(table).items()}
+        before = replace(before, exported=None, blocks=0, columns=columns)
+        return self._following(before, slot.flushed, limit).to_json()
 
     def is_empty(self, start: Offset | None, end: Offset) -> bool:
         after = from_json(end)
@@ -100,9 +102,11 @@ class CdcSource:
         return offset is not None and self.is_bounded
 
     def is_readable(self, start: Offset | None, end: Offset) -> bool:
-        """A snapshot lives with the process that holds it."""
-        exported = from_json(end).exported
-        return exported is None or start is not None or self.server.holds(exported)
+        """A snapshot lives with the process that holds it; other columns may be declared now."""
+        after = from_json(end)
+        if after.columns.keys() != {field.name for field in self.columns}:
+            return False
+        return after.exported is None or start is not None or self.server.holds(after.exported)
 
     def stopped(self, offset: Offset | None) -> None:
         self.server.close()
@@ -179,21 +183,22 @@ class CdcSource:
 
     def _table(self) -> TableStatus:
         table = self.server.table()
-        by_key = bool(self.reader.keys)
-        return check_table(self.server.capture, table, self.columns, by_key=by_key, streaming=self.streaming)
+        by_key, changes = bool(self.reader.keys), not self.is_bounded
+        return check_table(self.server.capture, table, self.columns, by_key=by_key, changes=changes)
 
     def _of(self, table: TableStatus) -> dict[str, tuple[int, int]]:
         return {field.name: table.columns[field.name] for field in self.columns}
 
     # -- going on ---------------------------------------------------------------------------------
 
-    def _checked(self, before: Position) -> SlotStatus:
-        """The slot, if it still has what follows ``before``."""
+    def _checked(self, before: Position) -> tuple[TableStatus, SlotStatus]:
+        """The slot, if it still has what follows ``before``, and the table, if it is the same."""
         capture, slot = self.server.capture, self.server.slot()
         check_slot(capture, slot, before.lsn)
-        check_unchanged(capture, before, self._table())
+        table = self._table()
+        check_unchanged(capture, before, table, self._of(table))
         check_publication(capture, self.server.publication())
-        return slot
+        return table, slot
 
     def _following(self, before: Position, flushed: int, limit: ReadLimit) -> Position:
         """``flushed``: where the server's log ends."""
