@@ -33,4 +33,4 @@ def forget_slots(server: Server) -> None:
     with server.connect() as open:
         open.execute("SELECT pg_drop_replication_slot(slot_name) FROM pg_replication_slots")
         for (name,) in open.execute("SELECT pubname FROM pg_publication").fetchall():
-            open.execute(sql.SQL("DROP PUBLICATION {}").format(sql.Identifier(name)))
+            open.execute(sql.SQL("DROP PUBLICATION {}").format(sql.Identifier(str(name))))

@@ -396,6 +396,24 @@ def test_a_slot_moves_over_changes_of_other_tables(server: Server) -> None:
         assert seen == [("+I", 1, "a")]
 
 
+def test_changes_of_other_tables_in_the_publication_are_passed_over(server: Server) -> None:
+    with server.connect() as open:
+        open.execute("CREATE TABLE other (id INT PRIMARY KEY)")
+        made = cdc(server, debezium_publication_autocreate_mode="all_tables", sequence=True)
+        _, at = step(made, None)
+        for n in range(5):
+            open.execute(f"INSERT INTO other VALUES ({n})")
+        assert made.is_empty(at, made.next_offset(at, NO_LIMIT))
+        open.execute("BEGIN; INSERT INTO other VALUES (7); INSERT INTO t VALUES (1, 'a'); COMMIT")
+        seen: list[Row] = []
+        while not seen:
+            seen, at = step(made, at, ReadLimit(rows=2))  # each time some of what is there
+        assert seen == [("+I", 1, "a")]
+        assert at["count"] == 1
+        open.execute("TRUNCATE other")
+        assert step(made, at)[0] == []
+
+
 def test_where_a_job_may_begin(server: Server) -> None:
     with server.connect() as open:
         open.execute("INSERT INTO t VALUES (1, 'before')")
@@ -509,8 +527,7 @@ def test_names_of_any_kind(server: Server) -> None:
         open.execute(
             f"ALTER TABLE {quoted} REPLICA IDENTITY FULL; INSERT INTO {quoted} VALUES ('a')".encode()
         )
-        more = {"table__name": name, "debezium_publication_name": column}
-        made = cdc(server, {column: t.STRING}, key=(), **more)
+        made = cdc(server, {column: t.STRING}, key=(), table__name=name, debezium_publication_name=column)
         seen, at = step(made, None)
         assert seen == [("+I", "a")]
         open.execute(f"INSERT INTO {quoted} VALUES ('b')".encode())

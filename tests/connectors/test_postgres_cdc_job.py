@@ -129,7 +129,7 @@ def write(server: Server, number: int, done: threading.Event) -> None:
     """Transactions of a few changes, some of them rolled back; two writers meet in no row."""
     turn = 0
     with server.connect() as open:
-        while not done.wait(0.01):
+        while not done.wait(0.2):
             turn += 1
             open.execute("BEGIN")
             own = f"id % 2 = {number}"

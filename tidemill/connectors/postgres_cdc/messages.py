@@ -88,16 +88,17 @@ class Changes:
         found = Bytes(messages)
         letters = found.letters(found.starts)
         transactions = self._transactions(found, letters)
-        changes = np.isin(letters, (_INSERT, _UPDATE, _DELETE, _TRUNCATE)) & transactions.wanted
+        truncates = np.flatnonzero((letters == _TRUNCATE) & transactions.wanted)
+        self._check_truncated(found, truncates, transactions)
+        ours = np.isin(letters, (_INSERT, _UPDATE, _DELETE, _RELATION))
+        ours[ours] = found.ints(found.starts[ours] + 1) % (1 << 32) == self.table
+        changes = ours & (letters != _RELATION) & transactions.wanted
         numbers = self._passed + np.cumsum(changes) - 1
         self._passed += int(changes.sum())
-        self._check_truncated(found, np.flatnonzero(changes & (letters == _TRUNCATE)), transactions)
-        ours = np.isin(letters, (_INSERT, _UPDATE, _DELETE, _RELATION))
-        ours[ours] = found.ints(found.starts[ours] + 1) == self.table
         for start, end in self._stretches(messages, np.flatnonzero(ours & (letters == _RELATION))):
             within = np.zeros(len(messages), bool)
             within[start:end] = True
-            chosen = np.flatnonzero(within & ours & changes)
+            chosen = np.flatnonzero(within & changes)
             if len(chosen):
                 yield self._changed(found, letters, chosen, numbers, transactions)
 
@@ -122,7 +123,7 @@ class Changes:
         for number in numbers:
             at = int(found.starts[number])
             count = int(found.ints(np.array([at + 1]))[0])
-            if self.table in found.ints(at + 6 + 4 * np.arange(count)):
+            if self.table in found.ints(at + 6 + 4 * np.arange(count)) % (1 << 32):
                 raise NotSupportedError(
                     f"Table '{self.name}' was emptied by TRUNCATE{_where(transactions, number)}: which"
                     " rows it"

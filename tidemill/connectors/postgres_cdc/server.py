@@ -28,9 +28,11 @@ SETTINGS = (
     "SET client_encoding = 'UTF8'; SET datestyle = 'ISO, YMD'; SET timezone = 'UTC'; SET bytea_output ="
     " 'hex';"
     " SET extra_float_digits = 3; SET intervalstyle = 'postgres'; SET statement_timeout = 0;"
-    " SET idle_in_transaction_session_timeout = 0"
+    " SET idle_in_transaction_session_timeout = 0; SET tcp_keepalives_idle = 60;"
+    " SET tcp_keepalives_interval = 10; SET tcp_keepalives_count = 6"
 )
-"""How the server writes values, in all connections alike."""
+"""How the server writes values, in all connections alike. It finds out when a client's machine has gone: a
+snapshot and a slot are free then."""
 PLUGIN = "pgoutput"
 _PATIENCE = 60.0
 _PAUSE = 0.1
@@ -53,7 +55,8 @@ FROM pg_publication p LEFT JOIN pg_publication_tables t
   ON t.pubname = p.pubname AND t.schemaname = %s AND t.tablename = %s WHERE p.pubname = %s
 """
 _COUNT = f"""
-SELECT count(*) FILTER (WHERE get_byte(data, 0) IN ({", ".join(str(ord(kind)) for kind in "IUDT")})),
+SELECT count(*) FILTER (WHERE get_byte(data, 0) IN ({", ".join(str(ord(kind)) for kind in "IUD")})
+                          AND substr(data, 2, 4) = oidsend(%s::oid) OR get_byte(data, 0) = {ord("T")}),
        count(*), coalesce(sum(octet_length(data)), 0)::bigint,
        (max(lsn) FILTER (WHERE get_byte(data, 0) = {ord("C")}) - '0/0')::bigint
 FROM pg_logical_slot_peek_binary_changes(%s, %s::pg_lsn, %s, 'proto_version', '1', 'publication_names', %s)
@@ -94,7 +97,8 @@ class PublicationStatus:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Ahead:
-    """``changes`` among ``messages`` of ``size`` bytes; ``end``: of the last transaction, None for none."""
+    """``changes`` of the table among ``messages`` of ``size`` bytes; ``end``: of the last transaction, None
+    for none."""
 
     changes: int
     messages: int
@@ -274,11 +278,11 @@ class Server:
         while self._held:
             _close(self._held.pop().open)
 
-    def count(self, upto: int, most: int) -> Ahead:
-        """What the slot gives, in whole transactions: up to the log's place ``upto``, or to the end of the
-        transaction with message number ``most``."""
+    def count(self, table: int, upto: int, most: int) -> Ahead:
+        """What the slot gives, with changes of the server's ``table``, in whole transactions: up to the
+        log's place ``upto``, or to the end of the transaction with message number ``most``."""
         capture = self.capture
-        values = capture.slot, shown(upto), most, quote(capture.publication)
+        values = table, capture.slot, shown(upto), most, quote(capture.publication)
         changes, messages, size, end = self._one(_COUNT, *values)
         return Ahead(changes=changes, messages=messages, size=size, end=end)
 

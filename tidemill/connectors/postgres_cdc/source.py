@@ -204,23 +204,28 @@ class CdcSource:
         """``flushed``: where the server's log ends."""
         if flushed == self._idle:
             return before
-        ahead = self._ahead(before.lsn, flushed, self._limit(limit))
-        if ahead.changes and ahead.end is not None and ahead.end > before.lsn:
+        most = self._limit(limit)
+        ahead = self._ahead(before, flushed, most)
+        end = ahead.end or 0
+        if ahead.changes and end > before.lsn:
             self._message = max(1, ahead.size // ahead.messages)
-            return before.moved(ahead.end, ahead.changes)
+            return before.moved(end, ahead.changes)
+        if ahead.messages >= most and end > before.lsn:
+            return replace(before.moved(end, 0), beat=before.beat + 1)  # of other tables; more may follow
         self._idle = flushed
         if flushed - before.lsn < _BEAT_BYTES or self.clock() < self._beaten + self.heartbeat:
             return before
         self._beaten = self.clock()
         return replace(before.moved(flushed, 0), beat=before.beat + 1)
 
-    def _ahead(self, lsn: int, flushed: int, most: int) -> Ahead:
-        """The slot may begin before ``lsn``, where its first messages are known."""
+    def _ahead(self, before: Position, flushed: int, most: int) -> Ahead:
+        """The slot may begin before ``before``, with messages that are known."""
+        asked = most
         while True:
-            ahead = self.server.count(flushed, most)
-            if ahead.messages < most or (ahead.end or 0) > lsn:
+            ahead = self.server.count(before.table, flushed, asked)
+            if ahead.messages < asked or (ahead.end or 0) > before.lsn:
                 return ahead
-            most *= 2
+            asked *= 2
 
     def _limit(self, limit: ReadLimit) -> int:
         rows = _MOST if limit.rows is None else limit.rows
