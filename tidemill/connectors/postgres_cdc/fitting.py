@@ -88,15 +88,13 @@ def check_slot(capture: Capture, slot: SlotStatus, lsn: int | None = None) -> No
     if lsn is not None and slot.confirmed > lsn:
         raise capture.wrong(
             f"{name} has moved on to {shown(slot.confirmed)}, but the job has read up to {shown(lsn)}:"
-            " what lies"
-            " between cannot be read any more.",
+            " what lies between cannot be read any more.",
             f"Another job or table uses the slot, or this job went back to an older savepoint. {_ANEW}",
         )
     if lsn is not None and slot.flushed < lsn:
         raise capture.wrong(
             f"the server's log ends at {shown(slot.flushed)}, but the job has read up to {shown(lsn)}: the"
-            " server"
-            " was restored, or another one has taken its place.",
+            " server was restored, or another one has taken its place.",
             _ANEW,
         )
 
@@ -108,8 +106,7 @@ def check_publication(capture: Capture, publication: PublicationStatus | None) -
         raise capture.wrong(
             f"{name} {verb}: changes are not told.",
             f"CREATE PUBLICATION {capture.publication} FOR TABLE {capture.name}, or ALTER PUBLICATION ..."
-            " ADD TABLE,"
-            " before the slot is made.",
+            " ADD TABLE, before the slot is made.",
         )
     if not publication.whole:
         raise capture.wrong(f"{name} leaves out some rows, or inserts, updates or deletes.")

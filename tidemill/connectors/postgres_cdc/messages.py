@@ -126,8 +126,7 @@ class Changes:
             if self.table in found.ints(at + 6 + 4 * np.arange(count)) % (1 << 32):
                 raise NotSupportedError(
                     f"Table '{self.name}' was emptied by TRUNCATE{_where(transactions, number)}: which"
-                    " rows it"
-                    " had is not known any more.",
+                    " rows it had is not known any more.",
                     hint="Start the job with a checkpoint directory and a slot of its own, or use DELETE.",
                 )
 

@@ -144,8 +144,7 @@ class CdcReader:
             raise self.capture.wrong(
                 f"the changes from {shown(part.start)} to {shown(part.end)} are to be read, but slot"
                 f" '{self.capture.slot}' begins at {'no place' if confirmed is None else shown(confirmed)}"
-                " and the"
-                f" server's log ends at {shown(flushed)}."
+                f" and the server's log ends at {shown(flushed)}."
             )
 
     # -- batches ------------------------------------------------------------------------------------

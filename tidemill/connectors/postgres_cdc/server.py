@@ -25,8 +25,8 @@ from tidemill.errors import ConnectorError
 
 Found = TypeVar("Found")
 SETTINGS = (
-    "SET client_encoding = 'UTF8'; SET datestyle = 'ISO, YMD'; SET timezone = 'UTC'; SET bytea_output ="
-    " 'hex';"
+    "SET client_encoding = 'UTF8'; SET datestyle = 'ISO, YMD'; SET timezone = 'UTC';"
+    " SET bytea_output = 'hex';"
     " SET extra_float_digits = 3; SET intervalstyle = 'postgres'; SET statement_timeout = 0;"
     " SET idle_in_transaction_session_timeout = 0; SET tcp_keepalives_idle = 60;"
     " SET tcp_keepalives_interval = 10; SET tcp_keepalives_count = 6"
@@ -250,8 +250,9 @@ class Server:
     def hold(self) -> Held:
         """A snapshot of the table, as long as the table stays where it is: nobody can rewrite it now."""
         self.release()
+        open = self._ask(lambda _: self.capture.connect("REPEATABLE READ"))
+        weakref.finalize(self, _close, open)
         try:
-            open = self.capture.connect("REPEATABLE READ")
             open.exec_driver_sql(_plain(f"LOCK TABLE {self.capture.quoted} IN ACCESS SHARE MODE"))
             row = open.exec_driver_sql(
                 "SELECT pg_export_snapshot(), txid_current_snapshot()::text,"
@@ -264,11 +265,11 @@ class Server:
                 (self.capture.quoted,),
             ).one()
         except DATABASE_ERRORS as e:
+            _close(open)
             raise self.capture.failed(e) from None
         blocks = size // block if version >= _RANGES else 0
         held = Held(open=open, exported=exported, seen=Seen(snapshot=snapshot, until=until), blocks=blocks)
         self._held.append(held)
-        weakref.finalize(self, _close, held.open)
         return held
 
     def holds(self, exported: str | None) -> bool:
