@@ -40,6 +40,7 @@ class Server:
 
     def start(self) -> None:
         options = f"-p {self.port} -c listen_addresses=127.0.0.1 -c unix_socket_directories='' -c fsync=off"
+        options += " -c wal_level=logical -c max_replication_slots=50"
         self._run("pg_ctl", "-D", str(self.data), "-w", "-o", options, "-l", str(self.data / "log"), "start")
 
     def stop(self) -> None:

@@ -126,6 +126,16 @@ def test_a_bounded_table_ends_where_it_ended_when_the_job_began() -> None:
     assert made.is_finished(last)
 
 
+def test_a_table_begins_where_it_began_although_nothing_was_read() -> None:
+    """Messages that come between two plans are not before the first one."""
+    topics = Topics({0: 5})
+    made = source(topics, start=LATEST)
+    assert made.is_empty(None, made.next_offset(None, ReadLimit()))
+    topics.ends[0] = 9
+    end = made.next_offset(None, ReadLimit())
+    assert [(r.start, r.end) for r in ranges(None, end)] == [(5, 9)]
+
+
 def test_the_group_is_told_what_is_committed() -> None:
     topics = Topics({0: 5})
     made = source(topics)

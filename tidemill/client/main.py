@@ -114,6 +114,7 @@ def _parser() -> argparse.ArgumentParser:
     _add_sql(shell)
     _add_jobs(commands)
     _add_savepoints(commands)
+    _add_kafka(commands)
     _add_history(commands)
     user = commands.add_parser("user", help="a line for a gateway's users file")
     user.set_defaults(spark=False, module="tidemill.gateway.security.add_user", function="command")
@@ -178,6 +179,33 @@ def _add_savepoints(commands: Any) -> None:
     deleted = verbs.add_parser("delete", help="remove savepoints, and nothing else")
     deleted.set_defaults(function="delete")
     deleted.add_argument("places", metavar="DIR", nargs="+")
+
+
+def _add_kafka(commands: Any) -> None:
+    parser = commands.add_parser("kafka", help="what jobs have left in Kafka")
+    parser.set_defaults(spark=False, module="tidemill.client.kafka")
+    verbs = parser.add_subparsers(required=True, metavar="VERB")
+    aborted = verbs.add_parser(
+        "abort-pending", help="end transactions that jobs have left open; prints their ids"
+    )
+    aborted.set_defaults(function="abort_pending")
+    aborted.add_argument("servers", metavar="HOST:PORT", help="the cluster (properties.bootstrap.servers)")
+    aborted.add_argument("ids", metavar="ID", nargs="*", help="transactional ids")
+    aborted.add_argument(
+        "--prefix",
+        metavar="PREFIX",
+        help="all open transactions whose ids begin with sink.transactional-id-prefix",
+    )
+    aborted.add_argument("--dry-run", action="store_true", help="only print the ids")
+    aborted.add_argument(
+        "--property",
+        dest="properties",
+        action="append",
+        default=[],
+        metavar="key=value",
+        type=_pair,
+        help="a property of the client, as of a table but without 'properties.': sasl.*, ssl.*, ...",
+    )
 
 
 def _add_history(commands: Any) -> None:

@@ -158,6 +158,16 @@ class LookingSource(Protocol):
 
 
 @runtime_checkable
+class PassingSource(Protocol):
+    """Optional face of a source some of whose ranges can be read only by the job that has planned them."""
+
+    def is_readable(self, start: Offset | None, end: Offset) -> bool:
+        """Asked at a start of a range that an earlier process planned and did not commit: a range that cannot
+        be read any more is planned again."""
+        ...
+
+
+@runtime_checkable
 class ResumedSource(Protocol):
     """Optional face of a source that must know at its next start where it stopped."""
 
@@ -429,6 +439,8 @@ class Connector:
     is_sink: bool = False
     changes_rows: bool = False
     """Whether DELETE and UPDATE change the rows of its tables (see ``fixed_columns``)."""
+    rows_in_batch: bool = False
+    """Whether a batch query reads the rows of a table as they are, whatever changes a stream gives."""
     time_option: str = ""
     """The option with the time, in milliseconds, of FROM t FOR SYSTEM_TIME AS OF; '' where tables keep no
     versions."""

@@ -48,7 +48,6 @@ NOT_THERE_YET = frozenset(
         "opensearch",
         "opensearch-2",
         "paimon",
-        "postgres-cdc",
         "prometheus",
         "pulsar",
         "python-input-format",

@@ -125,7 +125,7 @@ def _wanted(node: b.TableSourceScan, sequenced: bool, context: CompileContext) -
 
 def _check_insert_only(table: CatalogTable, options: dict[str, str]) -> None:
     connector = registry.validate(table, options, role="source")
-    if connector.source_kinds(table, options) != INSERT_ONLY:
+    if not connector.rows_in_batch and connector.source_kinds(table, options) != INSERT_ONLY:
         raise ValidationError(
             "Querying a table in batch mode is currently only possible for INSERT-only table sources. "
             f"But the source for table '{table.path}' produces other changelog messages than just INSERT."

@@ -11,7 +11,7 @@ twice:
 
 Recovery reads the newest commit, and makes sure that no earlier owner can add another commit. It
 publishes the commit again (step 4), unless the records show that it was published. A plan without a
-commit runs again with the same ranges.
+commit runs again with the same ranges, unless a range has passed with the process that planned it.
 
 If an epoch *fails* in step 2 (bad input, full disk), the job ends, and nothing of the epoch remains:
 its staged output and its plan record are removed. A restarted job plans the epoch again, from the input
@@ -38,6 +38,7 @@ from tidemill.connectors.api import (
     GroupedSink,
     MeasuredSource,
     Offset,
+    PassingSource,
     ReadLimit,
     ResumedSource,
     Sink,
@@ -224,14 +225,21 @@ class StreamingJob:
         # All of it stays until the next start: the earlier query goes on if this one commits nothing.
         self._state_files.sweep(s.manifest for op in found.values() for part in op.values() for s in part)
         unfinished = self.checkpoint.planned(self._commit.epoch + 1)
-        if unfinished is not None and unfinished.end.keys() != self.sources.keys():
-            # An earlier query of the job, with other sources, has planned it and not committed.
+        if unfinished is not None and not self._can_run(unfinished):
             self.checkpoint.remove_plan(unfinished.epoch)
             unfinished = None
         for sink in self._sinks().values():
             sink.discard(self._commit.epoch + 1)
         if unfinished is not None:
             self._epoch(unfinished, self.clock())
+
+    def _can_run(self, plan: EpochPlan) -> bool:
+        """An earlier process has planned it and not committed: its query may have had other sources, and some
+        ranges pass with their process."""
+        if plan.end.keys() != self.sources.keys():
+            return False
+        passing = {key: s for key, s in self.sources.items() if isinstance(s, PassingSource)}
+        return all(s.is_readable(plan.start[key], plan.end[key]) for key, s in passing.items())
 
     def _rescaled(self, state: Slices) -> Slices:
         """The state by the job's partitions. Another number of partitions may have written it."""

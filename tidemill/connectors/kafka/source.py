@@ -51,6 +51,7 @@ class KafkaSource:
     parallelism: int
     timed: bool = False
     clock: Callable[[], float] = time.monotonic
+    _begun: KafkaPosition | None = None
     _matched: tuple[str, ...] = ()
     _looked: float | None = None
     _size: int | None = None
@@ -62,11 +63,14 @@ class KafkaSource:
 
     def next_offset(self, start: Offset | None, limit: ReadLimit) -> Offset:
         """ConnectorError where topics are missing, or offsets that are still to be read are gone."""
-        before = KafkaPosition() if start is None else from_json(start)
+        before = (self._begun or KafkaPosition()) if start is None else from_json(start)
         topics = self._topics(before)
-        position = self._beginning(topics) if start is None else self._with_new(before, topics)
         if start is not None:
             self._tell_group(before)
+        elif self._begun is None:
+            # Until something was read, the checkpoint does not know where the table began.
+            before = self._begun = self._beginning(topics)
+        position = self._with_new(before, topics)
         ends = self._ends(position)
         position = self._kept(position, ends)
         left = {p: ends[p] - n for p, n in position.nexts.items() if ends[p] > n}

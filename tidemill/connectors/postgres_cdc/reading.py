@@ -1,0 +1,202 @@
+"""Reads a snapshot, and ranges of changes, in Spark Python workers, as Arrow batches."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import dataclass
+from itertools import chain
+
+import numpy as np
+import psycopg
+import pyarrow as pa
+from sqlalchemy import Connection
+
+from tidemill.changelog.rowkind import KIND_COLUMN, SEQUENCE_COLUMN, RowKind
+from tidemill.connectors.api import BatchMap
+from tidemill.connectors.jdbc.failures import DATABASE_ERRORS
+from tidemill.connectors.jdbc.target import quote
+from tidemill.connectors.postgres_cdc.messages import Changes, Rows
+from tidemill.connectors.postgres_cdc.offsets import ChangeRange, SnapshotRange, shown
+from tidemill.connectors.postgres_cdc.server import Capture, is_busy, patiently
+from tidemill.connectors.postgres_cdc.texts import typed
+from tidemill.connectors.postgres_cdc.tuples import Bytes
+from tidemill.connectors.task_frames import assigned
+from tidemill.connectors.worker_errors import WorkerError
+from tidemill.errors import TidemillError
+from tidemill.types import logical as t
+from tidemill.types.logical import Field
+from tidemill.types.physical import arrow_type, spark_schema
+
+DATABASE, SCHEMA, TABLE, TIME = "database_name", "schema_name", "table_name", "op_ts"
+METADATA: Mapping[str, t.LogicalType] = {
+    **dict.fromkeys((DATABASE, SCHEMA, TABLE), t.STRING.with_nullable(False)),
+    TIME: t.LocalZonedTimestampType(precision=3, nullable=False),
+}
+_FIRST, _MOST, _BYTES = 1_000, 50_000, 16 << 20
+"""Messages that are fetched at once: at first, at most, and about how many bytes."""
+_FOLLOWING = 1 << 60
+"""Row numbers of changes are beyond those of all snapshots."""
+_CHECK = """
+SELECT (confirmed_flush_lsn - '0/0')::bigint, (pg_current_wal_flush_lsn() - '0/0')::bigint
+FROM pg_replication_slots WHERE slot_name = %s
+"""
+_PEEK = """
+SELECT data FROM pg_logical_slot_peek_binary_changes(%s, %s::pg_lsn, NULL, 'proto_version', '1',
+                                                     'publication_names', %s)
+"""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class CdcReader:
+    """``fields`` of the rows, some of which are ``metadata`` (key by name). ``keys``: as of ``Changes``.
+    ``changes``: rows say of which kind they are."""
+
+    capture: Capture
+    database: str
+    fields: tuple[Field, ...]
+    metadata: Mapping[str, str]
+    keys: tuple[str, ...]
+    changes: bool
+    sequence: bool
+    limit: int | None = None
+
+    @property
+    def schema(self) -> str:
+        """As Spark DDL."""
+        parts = [spark_schema(self.fields)] if self.fields else []
+        parts += [f"`{KIND_COLUMN}` TINYINT"] if self.changes else []
+        parts += [f"`{SEQUENCE_COLUMN}` BIGINT"] if self.sequence else []
+        return ", ".join(parts)
+
+    @property
+    def stored(self) -> tuple[str, ...]:
+        """The columns that the server has."""
+        return tuple(f.name for f in self.fields if f.name not in self.metadata)
+
+    def read(self, part: ChangeRange | SnapshotRange) -> Iterator[pa.RecordBatch]:
+        """WorkerError for what is gone or does not fit."""
+        try:
+            if isinstance(part, SnapshotRange):
+                yield from self._snapshot(part)
+            else:
+                yield from self._changes(part)
+        except DATABASE_ERRORS as e:
+            raise WorkerError(self.capture.failed(e)) from None
+        except TidemillError as e:
+            raise WorkerError(e) from None
+        except pa.ArrowException as e:
+            raise WorkerError(self.capture.wrong(f"a value cannot be read: {e}")) from None
+
+    # -- snapshot -----------------------------------------------------------------------------------
+
+    def _snapshot(self, part: SnapshotRange) -> Iterator[pa.RecordBatch]:
+        names = self.stored
+        texts = ", ".join(map(_text, names)) or "NULL"
+        sql = f"SELECT record_send(ROW({texts})) FROM ONLY {self.capture.quoted}"
+        if part.low is not None:
+            sql += f" WHERE ctid >= '({part.low},0)'" + (
+                "" if part.high is None else f" AND ctid < '({part.high},0)'"
+            )
+        sql += "" if self.limit is None else f" LIMIT {self.limit}"
+        number = part.number << 40
+        with self.capture.connect("REPEATABLE READ") as open:
+            if part.exported is not None:
+                open.exec_driver_sql(f"SET TRANSACTION SNAPSHOT '{part.exported}'")
+            for records in _fetched(open, sql):
+                found, count = Bytes(records), len(records)
+                columns = dict(zip(names, map(found.texts, found.recorded(len(names))), strict=True))
+                places = np.arange(number, number + count)
+                kinds, times = np.full(count, RowKind.INSERT, np.int8), np.zeros(count, np.int64)
+                yield self._batch(Rows(places, kinds, times, columns))
+                number += count
+
+    # -- changes ------------------------------------------------------------------------------------
+
+    def _changes(self, part: ChangeRange) -> Iterator[pa.RecordBatch]:
+        capture = self.capture
+        changes = Changes(table=part.table, name=capture.name, part=part, wanted=self.stored, keys=self.keys)
+        open, first, others = patiently(lambda: self._peeked(part), again=is_busy)
+        with open:
+            for messages in chain([first], others):
+                for rows in changes.rows(messages):
+                    yield self._batch(rows, _FOLLOWING + 2 * part.count)
+
+    def _peeked(self, part: ChangeRange) -> tuple[Connection, list[bytes], Iterator[list[bytes]]]:
+        """The server has found all messages once the first ones come."""
+        capture = self.capture
+        values = (capture.slot, shown(part.end), quote(capture.publication))
+        open = capture.connect("READ COMMITTED")
+        try:
+            pieces = _fetched(open, _PEEK, values)
+            first = next(pieces, [])
+            self._check(open, part)
+        except BaseException:
+            open.close()
+            raise
+        return open, first, pieces
+
+    def _check(self, open: Connection, part: ChangeRange) -> None:
+        """The server gives what is there and says nothing of what is not. A slot never moves back: if it is
+        before the range now, it was when the messages were found."""
+        row = open.exec_driver_sql(_CHECK, (self.capture.slot,)).first()
+        confirmed, flushed = row or (None, 0)
+        if confirmed is None or confirmed > part.start or flushed < part.end:
+            raise self.capture.wrong(
+                f"the changes from {shown(part.start)} to {shown(part.end)} are to be read, but slot"
+                f" '{self.capture.slot}' begins at {'no place' if confirmed is None else shown(confirmed)}"
+                f" and the server's log ends at {shown(flushed)}."
+            )
+
+    # -- batches ------------------------------------------------------------------------------------
+
+    def _batch(self, rows: Rows, first: int = 0) -> pa.RecordBatch:
+        columns, names = [self._column(f, rows) for f in self.fields], [f.name for f in self.fields]
+        if self.changes:
+            columns.append(pa.array(rows.kinds))
+            names.append(KIND_COLUMN)
+        if self.sequence:
+            columns.append(pa.array(first + rows.places))
+            names.append(SEQUENCE_COLUMN)
+        return pa.record_batch(columns, names=names)
+
+    def _column(self, field: Field, rows: Rows) -> pa.Array:
+        key, capture = self.metadata.get(field.name), self.capture
+        if key == TIME:
+            millis = rows.times - rows.times % 1000
+            return pa.array(millis, pa.timestamp("us")).cast(arrow_type(METADATA[TIME]))
+        if key is not None:
+            name = {DATABASE: self.database, SCHEMA: capture.schema, TABLE: capture.table}[key]
+            return pa.repeat(pa.scalar(name), len(rows.kinds))
+        try:
+            return typed(rows.columns[field.name], field.type)
+        except ValueError as e:
+            raise capture.wrong(f"column '{field.name}': {e}") from None
+
+
+def _text(name: str) -> str:
+    """As the plug-in writes values; a cast to text writes some types in another way."""
+    column = quote(name)
+    return f"CASE WHEN {column} IS NOT NULL THEN concat({column}) END"
+
+
+def _fetched(open: Connection, sql: str, values: tuple[object, ...] | None = None) -> Iterator[list[bytes]]:
+    """The only column of all rows, in pieces of about as many bytes."""
+    connection = open.connection.driver_connection
+    assert isinstance(connection, psycopg.Connection)
+    count = _FIRST
+    with connection.cursor("tidemill", binary=True) as cursor:
+        cursor.execute(sql.encode(), values)
+        while rows := cursor.fetchmany(count):
+            found = [row[0] for row in rows]
+            yield found
+            size = sum(map(len, found))
+            count = max(1, min(_MOST, 4 * count, _BYTES * len(found) // max(size, 1)))
+
+
+def task_reader(reader: CdcReader, through: BatchMap | None) -> BatchMap:
+    def run(batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+        for part in assigned(batches):
+            read = reader.read(part)
+            yield from read if through is None else through(read)
+
+    return run
