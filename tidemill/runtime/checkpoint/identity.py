@@ -48,6 +48,13 @@ class JobIdentity:
         schema = {key: OperatorSchema.from_json(found) for key, found in data.get("schema", {}).items()}
         return cls(**{"whole": not data.get("since"), **data, "schema": schema})
 
+    def described(self, operator: str) -> str:
+        """What the operator of this id is, as EXPLAIN has it; the id if no record says."""
+        schema = self.schema.get(operator)
+        if schema is not None and schema.text:
+            return schema.text
+        return next((text for digest, text in self.nodes.items() if digest in operator), operator)
+
 
 def changed_functions(stored: JobIdentity, wanted: JobIdentity) -> list[str]:
     """The functions whose code is another one than when the state was made; their versions are the same."""

@@ -66,7 +66,7 @@ def parts(savepoint: Savepoint) -> Iterator[Part]:
     files = StateFiles.open(savepoint.storage.below(STATE), savepoint.what)
     for operator in identity.operators:
         named = [read_manifest(files, name) for name in savepoint.manifests({operator: ""})]
-        text = next((text for digest, text in identity.nodes.items() if digest in operator), operator)
+        text = identity.described(operator)
         rows, size = sum(m.rows for m in named), sum(m.size for m in named)
         yield Part(kind="operator", id=operator, description=text, rows=rows, size=size)
 

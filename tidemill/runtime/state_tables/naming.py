@@ -99,7 +99,7 @@ def operators_of(savepoint: Savepoint) -> tuple[OperatorState, ...]:
         kind = schema.kind or _kind(key)
         counts[kind] = counts.get(kind, 0) + 1
         name = f"{_NO_LETTERS.sub('_', kind)}_{counts[kind]}"
-        text = schema.text or next((t for d, t in savepoint.identity.nodes.items() if d in key), key)
+        text = savepoint.identity.described(key)
         slices = held.get(key, {})
         named = [savepoint.within(s.manifest) for part in slices.values() for s in part]
         manifests = {name: read_manifest(files, name) for name in named}
