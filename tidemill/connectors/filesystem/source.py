@@ -45,6 +45,7 @@ from tidemill.connectors.filesystem.row_groups import RowGroups
 from tidemill.connectors.filesystem.taken_log import Known, TakenLog
 from tidemill.connectors.filesystem.watching import DirectoryWatch
 from tidemill.connectors.formats.api import Framing
+from tidemill.connectors.histories import SourceHistory
 from tidemill.connectors.task_frames import assigned, task_frame
 from tidemill.files.file_snapshot import seen_once
 from tidemill.files.storage import AT_ONCE, FileEntry, FileList, Storage
@@ -386,14 +387,12 @@ class FileSource:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class FileHistory:
+class FileHistory(SourceHistory[FileSource]):
     """The rows of ``files``, in their order, up to the place ``last`` in the last of them. Later files are
     not looked at."""
 
-    source: FileSource
     files: tuple[TakenFile, ...]
     last: int
-    is_bounded: bool
 
     def next_offset(self, start: Offset | None, limit: ReadLimit) -> Offset:
         position, rows, length = self.source.position(start), limit.rows, limit.bytes
@@ -411,19 +410,8 @@ class FileHistory:
     def _is_read(self, position: FilePosition) -> bool:
         return position.taken == len(self.files) and position.position >= self.last
 
-    def is_empty(self, start: Offset | None, end: Offset) -> bool:
-        return self.source.is_empty(start, end)
-
     def is_finished(self, offset: Offset | None) -> bool:
         return self.is_bounded and self._is_read(self.source.position(offset))
-
-    def read(self, spark: SparkSession, start: Offset | None, end: Offset) -> DataFrame:
-        return self.source.read(spark, start, end)
-
-    def read_through(
-        self, spark: SparkSession, start: Offset | None, end: Offset, through: BatchMap | None, schema: str
-    ) -> DataFrame:
-        return self.source.read_through(spark, start, end, through, schema)
 
     def read_all(self, spark: SparkSession) -> DataFrame:
         return self.read(spark, None, self.next_offset(None, ReadLimit()))

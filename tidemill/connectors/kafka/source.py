@@ -18,6 +18,7 @@ from pyspark.sql import DataFrame
 from tidemill.changelog.rowkind import KIND_COLUMN, SEQUENCE_COLUMN
 from tidemill.connectors.api import BatchMap, Offset, ReadLimit, Splits
 from tidemill.connectors.arrow_maps import map_batches
+from tidemill.connectors.histories import SourceHistory
 from tidemill.connectors.kafka.bounds import begins, stops
 from tidemill.connectors.kafka.cluster import KafkaCluster, Topic
 from tidemill.connectors.kafka.offsets import KafkaPosition, Partition, from_json, ranges
@@ -249,12 +250,10 @@ class KafkaSource:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class KafkaHistory:
+class KafkaHistory(SourceHistory[KafkaSource]):
     """The messages up to ``last``; all partitions come to their ends together."""
 
-    source: KafkaSource
     last: KafkaPosition
-    is_bounded: bool
 
     def next_offset(self, start: Offset | None, limit: ReadLimit) -> Offset:
         before = KafkaPosition() if start is None else from_json(start)
@@ -265,19 +264,8 @@ class KafkaHistory:
         nexts = {p: n + shares.get(p, 0) for p, n in at.nexts.items()}
         return replace(at, nexts=nexts, count=at.count + sum(shares.values())).to_json()
 
-    def is_empty(self, start: Offset | None, end: Offset) -> bool:
-        return self.source.is_empty(start, end)
-
     def is_finished(self, offset: Offset | None) -> bool:
         return self.is_bounded and offset is not None and from_json(offset).count == self.last.count
-
-    def read(self, spark: SparkSession, start: Offset | None, end: Offset) -> DataFrame:
-        return self.source.read(spark, start, end)
-
-    def read_through(
-        self, spark: SparkSession, start: Offset | None, end: Offset, through: BatchMap | None, schema: str
-    ) -> DataFrame:
-        return self.source.read_through(spark, start, end, through, schema)
 
     def read_all(self, spark: SparkSession) -> DataFrame:
         return self.read(spark, None, self.last.to_json())

@@ -16,6 +16,7 @@ from pyspark.sql import DataFrame
 from tidemill.connectors.api import BatchMap, Offset, ReadLimit
 from tidemill.connectors.arrow_maps import map_batches
 from tidemill.connectors.filters import ColumnFilter
+from tidemill.connectors.histories import SourceHistory
 from tidemill.connectors.lakehouse.api import History
 from tidemill.connectors.lakehouse.bounds import may_be_in
 from tidemill.connectors.lakehouse.files import DataFile, Piece, enough, tasks, whole
@@ -200,12 +201,10 @@ class LakeSource:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class LakeHistory:
+class LakeHistory(SourceHistory[LakeSource]):
     """The rows up to ``last``, whatever versions there are since."""
 
-    source: LakeSource
     last: Position
-    is_bounded: bool
 
     def next_offset(self, start: Offset | None, limit: ReadLimit) -> Offset:
         place = start
@@ -216,19 +215,8 @@ class LakeHistory:
     def _is_read(self, offset: Offset | None) -> bool:
         return offset is not None and Position(**offset).count == self.last.count
 
-    def is_empty(self, start: Offset | None, end: Offset) -> bool:
-        return self.source.is_empty(start, end)
-
     def is_finished(self, offset: Offset | None) -> bool:
         return self.is_bounded and self._is_read(offset)
-
-    def read(self, spark: SparkSession, start: Offset | None, end: Offset) -> DataFrame:
-        return self.source.read(spark, start, end)
-
-    def read_through(
-        self, spark: SparkSession, start: Offset | None, end: Offset, through: BatchMap | None, schema: str
-    ) -> DataFrame:
-        return self.source.read_through(spark, start, end, through, schema)
 
     def read_all(self, spark: SparkSession) -> DataFrame:
         return self.read(spark, None, self.last.to_json())

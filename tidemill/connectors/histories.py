@@ -1,0 +1,36 @@
+"""What sources give to be read once more up to an offset (``api.RememberedSource``)."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Generic, Protocol, TypeVar
+
+from pyspark.sql import DataFrame, SparkSession
+
+from tidemill.connectors.api import ArrowSource, BatchMap, Offset, Source
+
+
+class ReadSource(Source, ArrowSource, Protocol):
+    """A source that makes its rows as Arrow batches."""
+
+
+S = TypeVar("S", bound=ReadSource)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class SourceHistory(Generic[S]):
+    """The rows of ``source`` up to an offset, read as ``source`` reads them. ``is_bounded``: none follow."""
+
+    source: S
+    is_bounded: bool
+
+    def is_empty(self, start: Offset | None, end: Offset) -> bool:
+        return self.source.is_empty(start, end)
+
+    def read(self, spark: SparkSession, start: Offset | None, end: Offset) -> DataFrame:
+        return self.source.read(spark, start, end)
+
+    def read_through(
+        self, spark: SparkSession, start: Offset | None, end: Offset, through: BatchMap, schema: str
+    ) -> DataFrame:
+        return self.source.read_through(spark, start, end, through, schema)
