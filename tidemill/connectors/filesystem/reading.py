@@ -104,11 +104,12 @@ class FileReader:
                 table = self._table(file, self._bytes(file, block), block)
             yield table
 
-    def _table(self, file: pa.NativeFile, data: pa.Buffer, split: Split) -> pa.Table:
+    def _table(self, file: pa.NativeFile, data: pa.Buffer, split: Split, lines: int = 0) -> pa.Table:
+        """``lines``: how many lines of the file's text are known to come before."""
         try:
             return self._complete(self._decode(file, data, split), split)
         except RecordError as e:
-            raise self._record_error(e, split) from None
+            raise self._record_error(e, split, lines) from None
 
     def _blocks(self, split: Split) -> Iterator[Split]:
         """Pieces that grow, if there may be somebody who soon has enough. Cost: all but the last are looked
@@ -149,19 +150,20 @@ class FileReader:
         return self.cutter.cut(file, part.start, part.end, rows=None, length=at - part.start)[0]
 
     def _unpacked(self, split: Split) -> Iterator[pa.Table]:
-        """A compressed file: its first records, then all others. Cost: the first are decoded twice, so that
-        lines count from the file's first."""
-        with self.storage.open(split.file.path) as file:
-            first = self._table(file, self._beginning(file, split), split)
-        yield first
-        with self.storage.open(split.file.path) as file:
-            yield self._table(file, self._bytes(file, split), split).slice(first.num_rows)
-
-    def _beginning(self, file: pa.NativeFile, split: Split) -> pa.Buffer:
-        """The first records of a compressed file, none if they are long."""
-        text = _gunzip(file, self.storage.shown(split.file.path), 2 * _FIRST_BLOCK)
-        end, _ = self.cutter.cut(pa.BufferReader(text), 0, len(text), rows=None, length=_FIRST_BLOCK)
-        return pa.py_buffer(text).slice(0, end if end < len(text) else 0)
+        """A compressed file in pieces that grow, as somebody may soon have enough."""
+        text, lines, step = b"", 0, _FIRST_BLOCK
+        with self.storage.open(split.file.path) as file, gzip.GzipFile(fileobj=file) as packed:
+            while more := _read(packed, self.storage.shown(split.file.path), step):
+                text, step = text + more, min(step * _GROWTH, _LAST_BLOCK)
+                half = len(text) // 2
+                end, _ = self.cutter.cut(pa.BufferReader(text), 0, len(text), rows=None, length=half)
+                if end < len(text):
+                    piece, text = text[:end], text[end:]
+                    table = self._table(file, pa.py_buffer(piece), split, lines)
+                    lines += piece.count(b"\n")
+                    split = replace(split, start=split.start + table.num_rows)
+                    yield table
+            yield self._table(file, pa.py_buffer(text), split, lines)
 
     def _decode(self, file: pa.NativeFile, data: pa.Buffer, split: Split) -> pa.Table:
         source = file if self.framing is Framing.ROW_GROUPS else None
@@ -188,7 +190,7 @@ class FileReader:
         if self.framing is Framing.ROW_GROUPS:
             return pa.py_buffer(b"")
         if split.file.compressed:
-            return pa.py_buffer(_gunzip(file, self.storage.shown(split.file.path)))
+            return pa.py_buffer(_read(gzip.GzipFile(fileobj=file), self.storage.shown(split.file.path)))
         file.seek(split.start)
         return file.read_buffer(split.end - split.start)
 
@@ -226,9 +228,8 @@ class FileReader:
             return pa.scalar(plain[key], arrow_type(field.type))
         return pa.scalar(entry.modified // 1_000_000 * 1000, pa.int64()).cast(arrow_type(field.type))
 
-    def _record_error(self, error: RecordError, split: Split) -> ConnectorError:
+    def _record_error(self, error: RecordError, split: Split, before: int) -> ConnectorError:
         path = self.storage.shown(split.file.path)
-        before = 0
         if not split.file.compressed and split.start:
             with self.storage.open(split.file.path) as file:
                 before = file.read(split.start).count(b"\n")
@@ -254,9 +255,9 @@ def _lines(data: pa.Buffer, count: int) -> pa.Buffer:
     return data.slice(0, int(ends[count - 1]) + 1)
 
 
-def _gunzip(file: pa.NativeFile, path: str, length: int = -1) -> bytes:
-    """The first ``length`` bytes of the text; all of it for -1."""
+def _read(packed: gzip.GzipFile, path: str, length: int = -1) -> bytes:
+    """The next ``length`` bytes of the text; all that is left for -1."""
     try:
-        return gzip.decompress(file.read()) if length < 0 else gzip.GzipFile(fileobj=file).read(length)
+        return packed.read(length)
     except _GZIP_ERRORS as e:
         raise ConnectorError(f"Cannot read file {path}: damaged gzip data: {e}") from None

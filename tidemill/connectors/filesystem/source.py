@@ -90,8 +90,8 @@ class FileSource:
 
     @property
     def gives_portions(self) -> bool:
-        """Spark's own reader stops early by itself."""
-        return self.native is None
+        """Spark's own reader stops early by itself, and ours in a compressed file, which has no parts."""
+        return self.native is None and not any(self._is_compressed(e.path) for e in self.entries())
 
     def search_with(self, spark: SparkSession) -> None:
         if self.search is not None:
