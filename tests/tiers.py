@@ -14,7 +14,9 @@ A test's fixtures decide whether it is fast. Two kinds of tests are thorough, an
   All cases of a test with ``@pytest.mark.every_case`` stay in the default tier, and of a test with
   ``@pytest.mark.one_case`` the first one alone.
 
-Tests with random examples make all of them in ``all`` only, and a fifth otherwise (``examples``).
+Tests with random examples make all of them in ``all`` only, and a fifth otherwise (``examples``). Tests that
+go through a list of queries take every fifth otherwise; with ``--share=2/3`` they take every third, beginning
+with the one that the share names (``sampled``).
 
 Continuous integration adds a share of the thorough tests to the default ones (``--share=2/3``); the share
 changes with the commit.
@@ -24,7 +26,8 @@ from __future__ import annotations
 
 import zlib
 from collections import defaultdict
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
+from typing import TypeVar
 
 import pytest
 
@@ -32,7 +35,9 @@ TIERS = ("fast", "default", "all")
 STARTED = frozenset({"spark", "postgres", "object_store", "google_store", "kafka", "database", "processes"})
 """Fixtures that start Spark, a server or processes."""
 _FEWER = 5
+_T = TypeVar("_T")
 _chosen = "all"
+_share: str | None = None
 
 
 def add_options(parser: pytest.Parser) -> None:
@@ -46,10 +51,19 @@ def examples(count: int) -> int:
     return count if _chosen == "all" else max(count // _FEWER, 2)
 
 
+def sampled(cases: Iterable[_T]) -> list[_T]:
+    """Those of ``cases`` that a test goes through in this run."""
+    first, step = 0, 1 if _chosen == "all" else _FEWER
+    if _chosen != "all" and _share is not None:
+        first, step = _numbers(_share)
+    found = list(cases)
+    return found[first % step :: step] or found[:1]
+
+
 def choose(config: pytest.Config) -> None:
     """Notes the tier before test modules are imported, which ask for ``examples``."""
-    global _chosen
-    _chosen = config.getoption("--tier")
+    global _chosen, _share
+    _chosen, _share = config.getoption("--tier"), config.getoption("--share")
 
 
 def select(config: pytest.Config, items: list[pytest.Item]) -> None:
@@ -90,5 +104,10 @@ def is_fast(item: pytest.Item) -> bool:
 
 def in_share(nodeid: str, share: str) -> bool:
     """Whether a thorough test is in share ``K/N``, by the hash of its name."""
-    which, shares = (int(part) for part in share.split("/"))
+    which, shares = _numbers(share)
     return zlib.crc32(nodeid.encode()) % shares == which % shares
+
+
+def _numbers(share: str) -> tuple[int, int]:
+    which, shares = share.split("/")
+    return int(which), int(shares)

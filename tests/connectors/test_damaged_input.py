@@ -16,6 +16,7 @@ from pyspark.sql import SparkSession
 from tests.connectors.damaged import SAMPLES, damaged
 from tests.connectors.formats import decode
 from tests.connectors.sources import rows, source, table
+from tests.tiers import examples
 from tidemill.connectors.api import ReadLimit
 from tidemill.connectors.filesystem.source import FileSource
 from tidemill.connectors.formats.api import RecordError
@@ -32,7 +33,7 @@ BOM = "\ufeff"
 def test_damaged_text_gives_rows_or_names_the_record(kind: str) -> None:
     draw, sample = random.Random(f"damaged {kind}"), SAMPLES[kind]
     refused: list[tuple[int, bytes, Mapping[str, str]]] = []
-    for _ in range(600):
+    for _ in range(examples(600)):
         options = {} if kind == "raw" or draw.random() < 0.5 else {f"{kind}.ignore-parse-errors": "true"}
         if kind == "csv" and draw.random() < 0.3:
             options["csv.escape-character"] = "\\"
@@ -42,7 +43,7 @@ def test_damaged_text_gives_rows_or_names_the_record(kind: str) -> None:
             decode(kind, sample.columns, data, options, wanted=wanted, metadata=sample.metadata)
         except RecordError as e:
             refused.append((e.line, data, options))
-    assert len(refused) > 50 or kind == "raw"
+    assert len(refused) > examples(50) or kind == "raw"
     for line, text, given in refused:
         assert f"{kind}.ignore-parse-errors" not in given, text
         assert 0 <= line <= text.count(b"\n"), text

@@ -47,7 +47,7 @@ def _times(partition: Path) -> list[str]:
     return [row[3] for file in partition.glob("part-*") for row in csv.reader(file.read_text().splitlines())]
 
 
-@pytest.mark.one_case
+@pytest.mark.thorough
 @pytest.mark.parametrize("mode", ["streaming", "batch"])
 def test_q13_looks_into_a_file(spark: SparkSession, tmp_path: Path, mode: str) -> None:
     """As a join of bids with all of the file."""

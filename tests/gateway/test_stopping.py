@@ -55,7 +55,7 @@ def test_what_runs_is_stopped(made: Gateway, spark: SparkSession) -> None:
     until(lambda: spark_is_idle(spark))
 
 
-@pytest.mark.one_case
+@pytest.mark.thorough
 @pytest.mark.parametrize(
     "query",
     [

@@ -48,6 +48,7 @@ def test_the_job_ends_with_the_epoch_that_fills_it(table: str, query: str, rows:
         assert {row for _, row in answer} == {(0,), (1,), (2,)}
 
 
+@pytest.mark.thorough
 def test_a_limit_does_not_end_what_stands_beside_it(table: str, tmp_path: Path) -> None:
     session = Session({"tidemill.epoch.max-rows": str(LINES)})
     sinks = [

@@ -7,6 +7,7 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
 
+import pytest
 from pyspark.sql import SparkSession
 
 from tests.connectors.postgres import Server
@@ -80,6 +81,7 @@ def test_files_appear_and_results_follow(spark: SparkSession, database: str, tmp
 EPOCHS, ROWS, GROUPS = 12, 40, 8
 
 
+@pytest.mark.thorough
 def test_a_reader_sees_one_epoch_in_both_tables(
     spark: SparkSession, postgres: Server, tmp_path: Path
 ) -> None:

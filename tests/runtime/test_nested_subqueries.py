@@ -15,6 +15,7 @@ from pyspark.sql import SparkSession
 
 from tests.plan.differential_subqueries import of_sqlite
 from tests.session.environments import new_session
+from tests.tiers import sampled
 from tidemill.session.environment import TableEnvironment
 from tidemill.session.frames import folded
 
@@ -83,8 +84,9 @@ def line(table: str, op: str, row: Row, plain: bool) -> str:
 @pytest.mark.parametrize("mode", ["streaming", "batch"])
 def test_answers_of_rows_that_are_not_there(spark: SparkSession, tmp_path: Path, mode: str) -> None:
     session = environment(tmp_path, mode)
-    found = {}
-    for text in (*SHARED, *OWN):
+    found, asked = {}, sampled((*SHARED, *OWN))
+    for text in asked:
         result = session.execute_sql(text)
         found[text] = Counter(tuple(row) for row in folded(result.fields, result.changes()))
-    assert found == wanted()
+    expected = wanted()
+    assert found == {text: expected[text] for text in asked}

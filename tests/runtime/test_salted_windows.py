@@ -98,7 +98,7 @@ def test_window_functions(
     assert len(check(session(tmp_path, rows), query)) > 4
 
 
-@pytest.mark.one_case
+@pytest.mark.thorough
 @pytest.mark.parametrize("rows", [2, 5])
 @pytest.mark.parametrize("function", GROWING.values(), ids=GROWING)
 @pytest.mark.parametrize(("keys", "calls"), [("", ONE), ("k, ", SEVERAL)], ids=["one", "several by key"])
@@ -277,7 +277,7 @@ def test_a_hot_key_has_stretches_in_all_buckets(
     assert 900 in {row[3] for _, row in changes}
 
 
-@pytest.mark.one_case
+@pytest.mark.thorough
 @pytest.mark.parametrize(("step", "time"), [("ran", 1), ("committed", 1), ("ran", 3), ("committed", 3)])
 def test_what_is_hot_stays_hot_after_a_crash(
     tmp_path: Path, spark: SparkSession, monkeypatch: pytest.MonkeyPatch, step: str, time: int

@@ -162,7 +162,7 @@ def test_arrival_order_for_one_reader_changes_nothing_for_the_others(
     assert [rows(tmp_path / f"s{i}", "x", "y") for i in range(len(queries))] == alone
 
 
-@pytest.mark.one_case
+@pytest.mark.thorough
 @pytest.mark.parametrize("step", ["ran", "committed"])
 def test_a_crash_between_epochs_of_shared_operators(tables: list[str], tmp_path: Path, step: str) -> None:
     queries, _ = CASES["a view read by inserts with and without -U"]

@@ -110,6 +110,7 @@ def run(url: str, folder: Path, materialize: str) -> Session:
     return session
 
 
+@pytest.mark.thorough
 def test_the_materialiser_keeps_rows_not_history(spark: SparkSession, tmp_path: Path) -> None:
     url, keys, rounds = f"jdbc:sqlite:{tmp_path}/x.db", 20, 30
     query(url, "CREATE TABLE t (k INT PRIMARY KEY, v INT)")
@@ -261,6 +262,7 @@ def last_of_others() -> dict[str, dict[str, tuple[str, str]]]:
     return found
 
 
+@pytest.mark.thorough
 def test_who_wins_under_another_key_does_not_depend_on_epochs(spark: SparkSession, tmp_path: Path) -> None:
     drop_file(
         tmp_path / "src",

@@ -105,6 +105,7 @@ def test_a_store_that_is_slow_and_lists_late(
         assert job.written == job.expected
 
 
+@pytest.mark.thorough
 def test_a_store_that_goes_down_and_comes_back(
     spark: SparkSession, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -22,7 +22,7 @@ def test_a_deep_statement_runs(spark: SparkSession, tmp_path: Path, mode: str) -
     assert ask(session, table, DEEP) == [(600,)]
 
 
-@pytest.mark.one_case
+@pytest.mark.thorough
 @pytest.mark.parametrize("mode", ["batch", "streaming"])
 def test_what_is_read_twice_twelve_levels_deep_runs(spark: SparkSession, tmp_path: Path, mode: str) -> None:
     """As a tree these are four thousand readings of the table."""
@@ -39,7 +39,7 @@ def test_what_is_read_twice_twelve_levels_deep_runs(spark: SparkSession, tmp_pat
     assert sorted(ask(session, table, f"WITH {', '.join(parts)} SELECT * FROM c12")) == [(2, 18), (3, 17)]
 
 
-@pytest.mark.one_case
+@pytest.mark.thorough
 @pytest.mark.parametrize("mode", ["streaming", "batch"])
 def test_a_union_of_a_thousand_branches_runs(spark: SparkSession, tmp_path: Path, mode: str) -> None:
     (tmp_path / "t.csv").write_text("1\n2\n")
