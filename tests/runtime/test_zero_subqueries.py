@@ -149,6 +149,18 @@ def test_of_doubles(spark: SparkSession, tmp_path: Path, mode: str) -> None:
     assert {query: answer(session, query) for query in asked} == asked
 
 
+@pytest.mark.one_case
+@pytest.mark.parametrize("mode", ["batch", "streaming"])
+def test_what_not_in_reads_is_kept_for_both_zeros(spark: SparkSession, tmp_path: Path, mode: str) -> None:
+    """One NULL is looked for, or looked through, once for each outer value."""
+    session = environment(tmp_path, "double", execution__runtime_mode=mode)
+    others = "FROM w AS w2 WHERE w2.id NOT IN (SELECT w3.id FROM w AS w3 WHERE w3.f"
+    looked_for = f"SELECT id FROM w WHERE NULLIF(id, 2) NOT IN (SELECT w2.id + 10 {others} > w.f))"
+    assert answer(session, looked_for) == [(1,), (3,), (4,), (5,), (6,)]
+    looked_through = f"SELECT id FROM w WHERE id + 10 NOT IN (SELECT NULLIF(w2.id, 5) {others} = w.f + 9))"
+    assert answer(session, looked_through) == []
+
+
 @pytest.mark.thorough
 @pytest.mark.parametrize("mode", ["streaming", "batch"])
 @pytest.mark.parametrize("kind", ["float", "row", "nested"])

@@ -15,7 +15,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass, replace
 
 from tidemill.errors import NotSupportedError
-from tidemill.functions.values import matching
+from tidemill.functions.values import marked, matching, unmarked
 from tidemill.physical.batch.nodes import Aggregate, Calc, Join
 from tidemill.physical.batch.volumes import volume
 from tidemill.physical.conditions import loose_pair
@@ -29,8 +29,9 @@ from tidemill.runtime.spark.batch_frames.equality import compares_alike, equal_s
 from tidemill.runtime.spark.batch_frames.relation import NO_COLUMN, Relation, aliased
 from tidemill.runtime.spark.batch_frames.stopping import is_single, stoppable
 from tidemill.runtime.spark.expressions import Translator
-from tidemill.types.logical import APPROXIMATE_TYPES, Field
+from tidemill.types.logical import APPROXIMATE_TYPES, Field, LogicalType
 from tidemill.types.physical import quote
+from tidemill.types.values import has_floats
 
 _SQL_KIND = {
     JoinKind.INNER: "INNER",
@@ -123,7 +124,8 @@ def not_in(node: Join, left: Relation, right: Relation, zone: str, quick: bool) 
     strict = [part if pair is None else predicate("=", *pair) for part, pair in parts]
     equal, aware = _condition(strict, translator), translator.sql(node.condition)
     others, missing = (_any_null(translator, [pair[side] for pair in pairs]) for side in (1, 0))
-    anti = _AntiJoins(columns, "/*+ broadcast(`$r`) */" if node.broadcast else "")
+    kinds = tuple(f.type for f in node.right.fields)
+    anti = _AntiJoins(columns, kinds, "/*+ broadcast(`$r`) */" if node.broadcast else "")
     found = anti.found(left, right.view(), equal, aware, others, missing, len(parts) == 1)
     return found.renamed(tuple(f.name for f in node.fields))
 
@@ -198,9 +200,11 @@ def _beside_value(node: Join, left: Relation, right: Relation, zone: str) -> Rel
 
 @dataclass(frozen=True, slots=True)
 class _AntiJoins:
-    """NOT IN by three of them; ``hint`` is of each one's right side."""
+    """NOT IN by three of them; ``kinds``: the types of the right side's columns; ``hint``: of each one's
+    right side."""
 
     columns: _Columns
+    kinds: tuple[LogicalType, ...]
     hint: str
 
     def found(
@@ -210,20 +214,30 @@ class _AntiJoins:
         that one of the compared values is NULL, on the right and on the left; '' where none can be.
         ``single``: whether one value is compared, and nothing else."""
         names = self.columns[1]
-        texts = list(map(quote, names))
-        distinct = [f"DISTINCT {texts[0]}", *texts[1:]]
         right = right.renamed(names)
         found = self._anti(left.renamed(self.columns[0]), right, equal)
         if others:
-            found = self._anti(stoppable(found), right.select(distinct, names, f"WHERE {others}"), aware)
+            found = self._anti(stoppable(found), self._distinct(right, f"WHERE {others}"), aware)
         if own:
             # With one value to compare it is enough that there is a row.
-            some = right.select(texts, names, "LIMIT 1") if single else right.select(distinct, names)
+            texts = list(map(quote, names))
+            some = right.select(texts, names, "LIMIT 1") if single else self._distinct(right)
             some = some.with_columns([f"TRUE AS {quote(_ANY)}"], (_ANY,))
             found = self._anti(
                 found if single else stoppable(found), some, f"({own}) = {quote(_ANY)} AND ({aware})"
             )
         return found
+
+    def _distinct(self, right: Relation, where: str = "") -> Relation:
+        """Different rows stay apart, also those that differ in a zero's sign alone, which Spark's DISTINCT
+        does not see."""
+        names = right.columns
+        first, *others = (marked(quote(x), kind) for x, kind in zip(names, self.kinds, strict=True))
+        found = right.select(aliased([f"DISTINCT {first}", *others], names), names, where)
+        if not any(map(has_floats, self.kinds)):
+            return found
+        texts = [unmarked(quote(x), kind) for x, kind in zip(names, self.kinds, strict=True)]
+        return found.select(aliased(texts, names), names)
 
     def _anti(self, left: Relation, right: Relation, condition: str) -> Relation:
         left, right = left.shallow(), right.shallow()
