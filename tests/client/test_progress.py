@@ -16,9 +16,7 @@ from tidemill.runtime.progress import EpochBegun, EpochProgress, JobResumed, SoF
 PROGRESS = EpochProgress(
     epoch=3, rows_in=1000, rows_out=10, seconds=0.5, state_rows=70, state_bytes=2048, job_id="ab"
 )
-BEGUN = EpochBegun(
-    job_id="ab", epoch=1, inputs=("305 files, 1,024 bytes",), so_far=lambda: SoFar(12, 40, 7000)
-)
+BEGUN = EpochBegun(job_id="ab", epoch=1, so_far=lambda: SoFar(12, 40, 7000))
 
 
 class Clock:
@@ -45,7 +43,7 @@ def test_a_terminal_shows_the_epoch_under_way_before_anything_is_committed() -> 
     progress.tick()
     progress.close()
     assert stream.getvalue() == (
-        "\r\x1b[2Kepoch 1 | reading 305 files, 1,024 bytes | 12 of 40 tasks | 7,000 rows in so far | 7 s"
+        "\r\x1b[2Kepoch 1 | 12 of 40 tasks | 7,000 rows in so far | 7 s"
         "\r\x1b[2K"
     )
 

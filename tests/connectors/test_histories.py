@@ -17,7 +17,7 @@ from tests.connectors.sources import source, table
 from tests.connectors.test_changing_files import NOW, files, taken, write
 from tests.connectors.test_kafka_planning import Topics
 from tests.connectors.test_kafka_planning import source as kafka
-from tidemill.connectors.api import Offset, ReadLimit, RememberedSource
+from tidemill.connectors.api import Offset, ReadLimit
 from tidemill.connectors.filesystem.source import FileHistory, FileSource
 from tidemill.connectors.filesystem.taken_log import SEGMENT
 from tidemill.connectors.generated import GeneratedSource
@@ -97,7 +97,7 @@ def test_a_bounded_source_that_had_ended_ends() -> None:
     timed = source(
         table({"a": t.LocalZonedTimestampType(precision=3)}, {"connector": "datagen"}), streaming=True
     )
-    assert isinstance(timed, RememberedSource)
+    assert isinstance(timed, GeneratedSource)
     with pytest.raises(StateError, match="the time at which they were made"):
         timed.remembered({"row": 7, "time": 0}, ended=False)
 

@@ -238,7 +238,7 @@ def test_a_job_is_watched_by_its_user_alone(tmp_path: Path) -> None:
     watch.epoch(epoch(7, op=done, out=NodeProgress(rows_in=4)))
     watch.epoch(epoch(8, op=NodeProgress(rows_in=1 << 60)))
     watch.event(JobFailed(job_id="j", error="lost jdbc:x://me:hunter2@host/d", wait=1.5))
-    watch.event(EpochBegun(job_id="j", epoch=9, inputs=(), so_far=lambda: SoFar(0, 1, 0)))
+    watch.event(EpochBegun(job_id="j", epoch=9, so_far=lambda: SoFar(0, 1, 0)))
     watch.event(SavepointWritten(job_id="j", path="/s/savepoint-1", at=7.0))
     made.watch("ann").event(JobBegun(job_id="hers", name="", plan=()))
     with served(made) as ask:

@@ -360,11 +360,9 @@ def slow_node_line(node: SlowNode) -> str:
 
 
 def running_line(epoch: EpochBegun, before: int, seconds: float) -> str:
-    """``epoch 1 | reading 305 files, 1,024 bytes | task 12 of 40 | 0 rows in so far | 7 s``."""
+    """``epoch 1 | 12 of 40 tasks | 0 rows in so far | 7 s``."""
     now = epoch.so_far()
     parts = [f"epoch {epoch.epoch}"]
-    if epoch.inputs:
-        parts.append("reading " + "; ".join(epoch.inputs))
     if now.tasks:
         parts.append(f"{now.tasks_done:,} of {now.tasks:,} tasks")
     return " | ".join([*parts, f"{before + now.rows:,} rows in so far", f"{seconds:.0f} s"])

@@ -105,100 +105,56 @@ class NamedTable:
 
 
 @runtime_checkable
-class NamedSource(Protocol):
-    """Optional face of a source that a query's text can name: no frame is made of it, or analysed."""
+class BatchSource(Source, Protocol):
+    """Optional face of a source that the plan of a batch query can use in better ways than ``read_all``."""
 
     def named_table(self, spark: SparkSession) -> NamedTable | DataFrame:
-        """As ``read_all``."""
+        """As ``read_all``; a table that a query's text names needs no frame, and no analysis of one."""
         ...
 
     def check_read(self) -> None:
         """When all of the named table has been read: ConnectorError where it is not what was named."""
         ...
 
-
-@runtime_checkable
-class PortionedSource(Source, Protocol):
-    """Optional face of a source that reads a part of a table sooner than all of it."""
-
     @property
     def gives_portions(self) -> bool:
-        """Whether ranges of bytes are read so in batch mode."""
+        """Whether ``read`` reads a range of bytes sooner than all of the table."""
         ...
 
 
-@runtime_checkable
-class RecordingSource(Protocol):
-    """Optional face of a source that keeps records of its own beside the job's checkpoint."""
+class JobSource:
+    """Optional base class of a source that takes part in the life of a streaming job: its start, its epochs,
+    its stop. Each method does nothing unless a source overrides it."""
+
+    __slots__ = ()
 
     def record_in(self, storage: Storage) -> None:
-        """Called once before the first offset is asked for; ``storage`` is the source's own folder there."""
-        ...
-
-
-@runtime_checkable
-class SearchingSource(Protocol):
-    """Optional face of a source that must look into its data to say where a range ends."""
+        """Called once before the first offset is asked for; ``storage`` is the source's own folder beside the
+        job's checkpoint."""
 
     def search_with(self, spark: SparkSession) -> None:
-        """Called before the first offset is asked for: where there is much to look through, the tasks of
-        ``spark`` may do it."""
-        ...
-
-
-@runtime_checkable
-class LookingSource(Protocol):
-    """Optional face of a source that can look into its data before it is asked where a range ends."""
+        """Called before the first offset is asked for: where a source must look into much data to say where
+        a range ends, the tasks of ``spark`` may do it."""
 
     def ahead(self, offset: Offset, limit: ReadLimit) -> Callable[[], None] | None:
         """What ``next_offset(offset, limit)`` would spend its time on, to be called by another thread while
         the range up to ``offset`` is read; None where that is little. It decides nothing: what it has found
         counts once ``next_offset`` asks for the same."""
-        ...
-
-
-@runtime_checkable
-class PassingSource(Protocol):
-    """Optional face of a source some of whose ranges can be read only by the job that has planned them."""
+        return None
 
     def is_readable(self, start: Offset | None, end: Offset) -> bool:
         """Asked at a start of a range that an earlier process planned and did not commit: a range that cannot
         be read any more is planned again."""
-        ...
+        return True
 
-
-@runtime_checkable
-class ResumedSource(Protocol):
-    """Optional face of a source that must know at its next start where it stopped."""
+    def remembered(self, end: Offset, *, ended: bool) -> Source | None:
+        """Exactly the rows up to ``end``, to be read once more; None of a source that keeps no history.
+        ``ended``: it is a bounded source that has nothing after ``end``. StateError, which says what is gone,
+        if the rows are not there any more as they were read."""
+        return None
 
     def stopped(self, offset: Offset | None) -> None:
         """Called when a job that can be resumed stops or fails, with its last committed offset."""
-        ...
-
-
-@runtime_checkable
-class RememberedSource(Protocol):
-    """Optional face of a source whose rows can be read once more from its beginning."""
-
-    def remembered(self, end: Offset, *, ended: bool) -> Source:
-        """Exactly the rows up to ``end``. ``ended``: it is a bounded source that has nothing after ``end``.
-        StateError, which says what is gone, if the rows are not there any more as they were read."""
-        ...
-
-
-BatchMap = Callable[[Iterable[pa.RecordBatch]], Iterator[pa.RecordBatch]]
-
-
-@runtime_checkable
-class ArrowSource(Protocol):
-    """Optional face of a source whose rows are made as Arrow batches in Spark Python workers."""
-
-    def read_through(
-        self, spark: SparkSession, start: Offset | None, end: Offset, through: BatchMap, schema: str
-    ) -> DataFrame:
-        """``read`` with the picklable ``through`` applied to each task's batches where they are made;
-        ``schema`` is what ``through`` gives, as Spark DDL. Batches have the columns of ``read``."""
-        ...
 
 
 @dataclass(frozen=True, slots=True)
@@ -219,12 +175,18 @@ class SplitSource(Protocol):
     def splits(self, start: Offset | None, end: Offset) -> Splits: ...
 
 
-@runtime_checkable
-class MeasuredSource(Protocol):
-    """Optional face of a source that can say how much a range holds, without reading it."""
+BatchMap = Callable[[Iterable[pa.RecordBatch]], Iterator[pa.RecordBatch]]
 
-    def extent(self, start: Offset | None, end: Offset) -> str:
-        """For people, such as ``305 files, 1.2 GiB``; '' for nothing."""
+
+@runtime_checkable
+class ArrowSource(Protocol):
+    """Optional face of a source whose rows are made as Arrow batches in Spark Python workers."""
+
+    def read_through(
+        self, spark: SparkSession, start: Offset | None, end: Offset, through: BatchMap, schema: str
+    ) -> DataFrame:
+        """``read`` with the picklable ``through`` applied to each task's batches where they are made;
+        ``schema`` is what ``through`` gives, as Spark DDL. Batches have the columns of ``read``."""
         ...
 
 

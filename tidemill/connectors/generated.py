@@ -17,7 +17,7 @@ import numpy as np
 import pyarrow as pa
 
 from tidemill.changelog.rowkind import SEQUENCE_COLUMN
-from tidemill.connectors.api import BatchMap, Offset, ReadLimit
+from tidemill.connectors.api import BatchMap, JobSource, Offset, ReadLimit
 from tidemill.connectors.arrow_maps import map_batches
 from tidemill.connectors.task_frames import assigned, task_frame
 from tidemill.errors import StateError
@@ -49,7 +49,7 @@ def _now() -> float:
 
 
 @dataclass(kw_only=True)
-class GeneratedSource:
+class GeneratedSource(JobSource):
     """``count``: rows in all, None without end. ``rate``: rows a second, None without limit. ``ends``: false
     where the source waits after its last row."""
 

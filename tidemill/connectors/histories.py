@@ -1,4 +1,4 @@
-"""What sources give to be read once more up to an offset (``api.RememberedSource``)."""
+"""What sources give to be read once more up to an offset (``api.JobSource.remembered``)."""
 
 from __future__ import annotations
 

@@ -36,11 +36,9 @@ from pyspark.sql import SparkSession
 from tidemill.changelog.watermarks import END
 from tidemill.connectors.api import (
     GroupedSink,
-    MeasuredSource,
+    JobSource,
     Offset,
-    PassingSource,
     ReadLimit,
-    ResumedSource,
     Sink,
     Source,
     SplitSource,
@@ -238,8 +236,8 @@ class StreamingJob:
         ranges pass with their process."""
         if plan.end.keys() != self.sources.keys():
             return False
-        passing = {key: s for key, s in self.sources.items() if isinstance(s, PassingSource)}
-        return all(s.is_readable(plan.start[key], plan.end[key]) for key, s in passing.items())
+        sources = {key: s for key, s in self.sources.items() if isinstance(s, JobSource)}
+        return all(s.is_readable(plan.start[key], plan.end[key]) for key, s in sources.items())
 
     def _rescaled(self, state: Slices) -> Slices:
         """The state by the job's partitions. Another number of partitions may have written it."""
@@ -312,15 +310,9 @@ class StreamingJob:
         )
 
     def _begun(self, plan: EpochPlan) -> EpochBegun:
-        extents: list[str] = []
-        for key, source in self.sources.items():
-            measured: object = source
-            if isinstance(measured, MeasuredSource):
-                extents.append(measured.extent(plan.start[key], plan.end[key]))
         return EpochBegun(
             job_id=self.settings.job_id,
             epoch=plan.epoch,
-            inputs=tuple(filter(None, extents)),
             so_far=partial(so_far, self.spark.sparkContext, self._report),
         )
 
@@ -406,7 +398,7 @@ class StreamingJob:
         if not (self.settings.resumable and self.checkpoint.is_owned):
             return
         for key, source in self.sources.items():
-            if isinstance(source, ResumedSource):
+            if isinstance(source, JobSource):
                 with suppress(TidemillError, OSError):
                     source.stopped(self._commit.offsets.get(key))
 

@@ -36,7 +36,7 @@ from tidemill.config.mini_batch_options import (
 from tidemill.config.option import Configuration
 from tidemill.config.secrets import shown_value
 from tidemill.config.watermark_options import IDLE_TIMEOUT
-from tidemill.connectors.api import ReadLimit, RecordingSource, SearchingSource, WorkingSink
+from tidemill.connectors.api import JobSource, ReadLimit, WorkingSink
 from tidemill.deep_calls import with_room
 from tidemill.errors import InternalError, ValidationError
 from tidemill.files.fence import OPEN, Fence
@@ -395,11 +395,11 @@ class _Preparation:
         if context is None or identity is None:
             raise InternalError("the checkpoint is not open")
         for key, source in context.sources.items():
-            if isinstance(source, RecordingSource):
+            if isinstance(source, JobSource):
                 source.record_in(self._checkpoint.source_root.below(key))
         spark = epoch_session(request, context.parallelism)
         for source in context.sources.values():
-            if isinstance(source, SearchingSource):
+            if isinstance(source, JobSource):
                 source.search_with(spark)
         for output in outputs.values():
             if isinstance(output, SinkOutput) and isinstance(output.sink, WorkingSink):

@@ -57,11 +57,10 @@ class SoFar:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class EpochBegun:
-    """``inputs``: how much each source gives, if it knows. ``so_far`` may be called while the epoch runs."""
+    """``so_far`` may be called while the epoch runs."""
 
     job_id: str
     epoch: int
-    inputs: tuple[str, ...]
     so_far: Callable[[], SoFar]
 
 

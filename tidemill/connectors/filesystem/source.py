@@ -21,7 +21,7 @@ import pyarrow as pa
 from pyspark.sql import DataFrame
 
 from tidemill.changelog.rowkind import KIND_COLUMN, SEQUENCE_COLUMN
-from tidemill.connectors.api import BatchMap, NamedTable, Offset, ReadLimit
+from tidemill.connectors.api import BatchMap, JobSource, NamedTable, Offset, ReadLimit
 from tidemill.connectors.arrow_maps import map_batches
 from tidemill.connectors.filesystem.changes import (
     check_kept,
@@ -61,7 +61,7 @@ _SEARCHED_SPLITS = 100
 
 
 @dataclass(frozen=True, kw_only=True)
-class FileSource:
+class FileSource(JobSource):
     """``pattern``: source.path.regex-pattern, matched against whole paths. ``interval``: seconds between two
     looks at a watched directory, None where it is not watched. ``native``: how Spark reads the files of a
     batch query itself, None where it does not; ``chosen``: the only files to be read; ``named``:

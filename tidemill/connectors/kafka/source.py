@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING
 from pyspark.sql import DataFrame
 
 from tidemill.changelog.rowkind import KIND_COLUMN, SEQUENCE_COLUMN
-from tidemill.connectors.api import BatchMap, Offset, ReadLimit, Splits
+from tidemill.connectors.api import BatchMap, JobSource, Offset, ReadLimit, Splits
 from tidemill.connectors.arrow_maps import map_batches
 from tidemill.connectors.histories import SourceHistory
 from tidemill.connectors.kafka.bounds import begins, stops
@@ -35,7 +35,7 @@ if TYPE_CHECKING:
 
 
 @dataclass(slots=True, kw_only=True)
-class KafkaSource:
+class KafkaSource(JobSource):
     """``names`` of topics, or the ``pattern`` of them; ``group``: the consumer group, '' for none; ``reset``:
     where to go on, earliest or latest, if offsets are gone, '' for an error; ``interval``: seconds between
     two looks for new topics and partitions, 0 for none. ``timed``: the table has a watermark."""

@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING
 
 from pyspark.sql import DataFrame
 
-from tidemill.connectors.api import BatchMap, Offset, ReadLimit
+from tidemill.connectors.api import BatchMap, JobSource, Offset, ReadLimit
 from tidemill.connectors.arrow_maps import map_batches
 from tidemill.connectors.filters import ColumnFilter
 from tidemill.connectors.histories import SourceHistory
@@ -58,7 +58,7 @@ class Position:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class LakeSource:
+class LakeSource(JobSource):
     """``follows``: goes on with later versions. ``listed``: the files of the version that was asked for last:
     an epoch of a large one does not list it again. ``resumed``: whether the table was looked at since."""
 

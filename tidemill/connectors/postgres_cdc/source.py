@@ -20,7 +20,7 @@ from typing import TYPE_CHECKING
 
 from pyspark.sql import DataFrame
 
-from tidemill.connectors.api import BatchMap, Offset, ReadLimit
+from tidemill.connectors.api import BatchMap, JobSource, Offset, ReadLimit
 from tidemill.connectors.arrow_maps import map_batches
 from tidemill.connectors.postgres_cdc.fitting import (
     check_publication,
@@ -53,7 +53,7 @@ _LEAST_BLOCKS = 2_048
 
 
 @dataclass(slots=True, kw_only=True)
-class CdcSource:
+class CdcSource(JobSource):
     """``columns``: all that the table declares and the server has. ``autocreate``: of the publication."""
 
     server: Server

@@ -163,7 +163,7 @@ function tiles(job) {
     ["Late rows", count(job.late)],
     ["Watermark", last?.watermark === null || !last ? "—" : span(Math.max(0, last.behind)), last?.watermark ? `behind the clock · ${utc(last.watermark)}` : ""],
   ];
-  if (job.running) facts.push(["Under way", `epoch ${job.running.epoch}`, job.running.inputs.join("; ")]);
+  if (job.running) facts.push(["Under way", `epoch ${job.running.epoch}`]);
   return facts.map(([name, value, more]) => h("div", {}, h("dt", {}, name), h("dd", {}, value, more && h("small", {}, more))));
 }
 

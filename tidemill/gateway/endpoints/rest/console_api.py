@@ -335,7 +335,7 @@ def _epoch(epoch: EpochProgress) -> Json:
 
 
 def _running(epoch: EpochBegun) -> Json:
-    return {"epoch": epoch.epoch, "inputs": epoch.inputs}
+    return {"epoch": epoch.epoch}
 
 
 def _millis(time: dt.datetime) -> int:
