@@ -167,6 +167,27 @@ def typed(kind: str) -> Layout:
     return Layout(name="t", keys=(fields[0],), values=(fields[1],), columns=(fields[2],))
 
 
+@pytest.mark.parametrize("values", [False, True])
+def test_rows_stay_where_a_shared_exchange_has_sent_them(tmp_path: Path, values: bool) -> None:
+    """Its hash is not that of all keys."""
+    rows = [{"k": k, "a": k, "n": k} for k in range(6)]
+    sent = hash_columns([pa.array([row["k"] % 2 for row in rows])], 6)
+    base: str | None = None
+    for epoch, kind in enumerate(("int16", "int64"), 1):
+        shape = typed(kind) if values else replace(typed(kind), values=())
+        identity = [column(rows, f) for f in shape.identity]
+        lie = shape.codes(sent, identity[1:])
+        order = np.argsort(lie, kind="stable")
+        store = StateStore.open(str(tmp_path), "o", 0, base, epoch)
+        if base is None:
+            found = dict(zip((f.name for f in shape.identity), identity, strict=True))
+            store.table(shape).put(lie, {**found, "n": column(rows, shape.columns[0])})
+            base = store.flush()
+        asked = [column.take(pa.array(order)) for column in identity]
+        found_rows = store.table(shape).lookup(lie[order], asked).array("n").to_pylist()
+        assert found_rows == [rows[i]["n"] for i in order]
+
+
 def test_a_type_that_does_not_grow_is_refused(tmp_path: Path) -> None:
     store = StateStore.open(str(tmp_path), "o", 0, None, 1)
     shape = typed("int32")

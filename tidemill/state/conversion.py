@@ -23,7 +23,7 @@ from dataclasses import replace
 import numpy as np
 import pyarrow as pa
 
-from tidemill.changelog.columns import Ints, Vec, single, to_arrow, vector
+from tidemill.changelog.columns import Hashes, Ints, Vec, single, to_arrow, vector
 from tidemill.changelog.grouping import group_rows
 from tidemill.changelog.hashing import hash_columns
 from tidemill.state.growing_types import grows
@@ -102,12 +102,20 @@ def _as(layout: Layout, held: Layout, rows: pa.Table, now: int) -> pa.Table:
     if layout.arrival:
         rows = _renumbered(held, rows)
     table = conform(rows, layout.schema).combine_chunks()
-    keys = hash_columns([single(table.column(f.name)) for f in layout.keys], len(table))
-    codes = layout.codes(keys, [single(table.column(f.name)) for f in layout.coded])
-    table = table.set_column(table.schema.get_field_index(HASH), layout.schema.field(HASH), hash_array(codes))
+    codes = hash_array(_codes(layout, held, table))
+    table = table.set_column(table.schema.get_field_index(HASH), layout.schema.field(HASH), codes)
     if layout.counts:
         table = _counted(layout, table)
     return merge_tables(layout, [table], last=True, now=now)
+
+
+def _codes(layout: Layout, held: Layout, rows: pa.Table) -> Hashes:
+    """Where rows lie now. The exchange has given the hash of a key, of fewer columns than all keys where
+    operators share it, so what is stored of the hash counts: all of it, or its half beside values."""
+    keys = vector(single(rows.column(HASH))).values
+    if held.values and not layout.values:
+        keys = hash_columns([single(rows.column(f.name)) for f in layout.keys], len(rows))
+    return layout.codes(keys, [single(rows.column(f.name)) for f in layout.coded])
 
 
 def _renumbered(held: Layout, rows: pa.Table) -> pa.Table:
