@@ -232,6 +232,13 @@ KEPT, ADDED, COMPLETE, DROPPED, REFUSED = "kept", "added", "complete", "dropped"
         ),
         (
             (),
+            "SUM(a) AS s FROM clicks GROUP BY k, b",
+            "SUM(a) AS s FROM clicks GROUP BY b, k",
+            [REFUSED, DROPPED],
+            r"kept by .k, b., this query needs it by .b, k.: rows lie by keys in their order",
+        ),
+        (
+            (),
             "SUM(a) AS s FROM clicks GROUP BY k",
             "SUM(a) AS s FROM (SELECT * FROM clicks WHERE b > 1) GROUP BY k",
             [REFUSED, DROPPED],

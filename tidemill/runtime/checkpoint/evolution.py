@@ -140,10 +140,14 @@ def _operators(stored: JobIdentity, wanted: JobIdentity) -> Iterator[Change]:
 
 def _without_state(stored: JobIdentity, wanted: JobIdentity, now: OperatorSchema) -> str:
     """Why nothing that is stored is the state of an operator."""
+    gone = [x for key, x in stored.schema.items() if x.kind == now.kind and key not in wanted.operators]
+    turned = next((x for x in gone if x.keys != now.keys and sorted(x.keys) == sorted(now.keys)), None)
+    if turned is not None:
+        before, here = (", ".join(map(found.readable, found.keys)) for found in (turned, now))
+        return f"it is kept by ({before}), this query needs it by ({here}): rows lie by keys in their order"
     if stored.nodes.keys() != wanted.nodes.keys():
         return difference(stored, wanted)
-    gone = (x for key, x in stored.schema.items() if x.kind == now.kind and key not in wanted.operators)
-    other = next(gone, None)
+    other = next(iter(gone), None)
     if other is None:
         return f"it lacks {now.text}"
     if other.text == now.text:
