@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
@@ -47,12 +48,13 @@ def session(*tables: str, **options: str) -> SessionContext:
 @dataclass
 class ChangingQuery:
     """``start`` gives the job another query; ``epoch`` feeds rows to its one operator of the ``kind``, per
-    input."""
+    input. ``types``: of columns of sources that are not as usual."""
 
     root: Path
     context: SessionContext = field(default_factory=session)
     kind: str = ""
     number: int = 0
+    types: Mapping[str, pa.DataType] = field(default_factory=dict)
     identity: JobIdentity | None = None
     _base: str | None = None
     _keyed: g.Keyed | None = None
@@ -113,7 +115,8 @@ class ChangingQuery:
         columns: dict[str, pa.Array] = {}
         types = {} if port.schema is None else {f.name: f.type for f in port.schema}
         for reference, name in zip(port.references, port.columns, strict=True):
-            columns[name] = _column(_source_column(port.input, reference), rows, types.get(name))
+            source = _source_column(port.input, reference)
+            columns[name] = _column(source, rows, self.types.get(source) or types.get(name))
         if port.input.kinds != INSERT_ONLY:
             columns[KIND_COLUMN] = pa.array([row.get("kind", 0) for row in rows], pa.int8())
         if port.input.sequenced:

@@ -8,9 +8,11 @@ import json
 import random
 from collections.abc import Callable, Sequence
 from dataclasses import asdict, replace
+from decimal import Decimal
 from pathlib import Path
 from typing import Any
 
+import pyarrow as pa
 import pytest
 
 from tests.runtime.changing_query import CLICKS, ChangingQuery, Row, session
@@ -230,6 +232,13 @@ KEPT, ADDED, COMPLETE, DROPPED, REFUSED = "kept", "added", "complete", "dropped"
         ),
         (
             (),
+            "SUM(a) AS s FROM clicks GROUP BY k, b",
+            "SUM(a) AS s FROM clicks GROUP BY b, k",
+            [REFUSED, DROPPED],
+            r"kept by .k, b., this query needs it by .b, k.: rows lie by keys in their order",
+        ),
+        (
+            (),
             "SUM(a) AS s FROM clicks GROUP BY k",
             "SUM(a) AS s FROM (SELECT * FROM clicks WHERE b > 1) GROUP BY k",
             [REFUSED, DROPPED],
@@ -295,17 +304,46 @@ def test_a_wider_type_goes_on_and_a_narrower_one_does_not(tmp_path: Path) -> Non
     found = query.start(sums)
     assert found is not None
     assert [str(change) for change in found.changes][1:] == [
-        "GroupAggregate(groupBy=[k]): SUM(a): kept (wider: SUM(a) of INT, now of BIGINT)"
+        "GroupAggregate(groupBy=[k]): SUM(a): converted (SUM(a) of INT, now of BIGINT)"
     ]
     query.context = narrow
     with pytest.raises(StateError, match=r"it has SUM\(a\) of BIGINT, now of INT"):
         query.start(sums)
-    keyed = "SELECT a, COUNT(*) AS n FROM clicks GROUP BY a"
-    other = ChangingQuery(tmp_path / "other", narrow)
-    other.start(keyed)
-    other.context = wide
-    with pytest.raises(StateError, match="column 'a' is int32, the query needs int64"):
-        other.start(keyed)
+
+
+INTEGERS = {"TINYINT": pa.int8(), "SMALLINT": pa.int16(), "INT": pa.int32(), "BIGINT": pa.int64()}
+DECIMALS = {f"DECIMAL({digits}, 1)": pa.decimal128(digits, 1) for digits in (4, 18, 19, 38)}
+GROWN = "SELECT a, COUNT(*) AS n, MIN(b) AS l, MAX(b) AS m, COUNT(DISTINCT b) AS d FROM clicks GROUP BY a"
+
+
+@pytest.mark.parametrize("changes", [False, True])
+@pytest.mark.parametrize("types", [INTEGERS, DECIMALS], ids=["integers", "decimals"])
+def test_keys_and_values_of_wider_types_go_on(
+    tmp_path: Path, types: dict[str, pa.DataType], changes: bool
+) -> None:
+    tables, query = CDC if changes else CLICKS, ChangingQuery(tmp_path)
+    seen: list[Row] = []
+    for number, (kind, made) in enumerate(types.items()):
+        wide = tables.replace("a BIGINT", f"a {kind}").replace("b BIGINT", f"b {kind}")
+        query.context, query.types = session(wide), {"a": made, "b": made}
+        found = query.start(GROWN)
+        if found is not None:
+            verdicts = [(change.part, change.verdict.value) for change in found.changes]
+            counts = [("COUNT(*)", "kept"), ("MIN(b)", "converted"), ("MAX(b)", "converted")]
+            keys = [("", "kept"), ("key a", "converted")]
+            assert verdicts == [*keys, *counts, ("COUNT(DISTINCT b)", "converted")]
+        # The values of a type that is wide are such that no narrower one has them.
+        most = 10 ** (number + 2) if types is INTEGERS else Decimal(10 ** (number + 2)) + Decimal("0.5")
+        gone = [seen.pop(0)] if changes and seen else []
+        came = [{"a": a, "b": b} for a in (None, 1, most, -most) for b in (most, 2)]
+        if types is INTEGERS and number == 0:
+            came = [{"a": a, "b": b} for a in (None, 1, 100) for b in (2, -100)]
+        seen += came
+        shown = query.epoch([{**row, "kind": 3} for row in gone] + came)
+        got = {fields[0]: fields[1:] for op, fields in shown if op in (0, 2)}
+        for key in {row["a"] for row in came}:
+            own = [row["b"] for row in seen if row["a"] == key]
+            assert got[key] == (len(own), min(own), max(own), len(set(own)))
 
 
 def test_keys_and_calls_that_are_one_twice_stay_two(tmp_path: Path) -> None:
@@ -357,13 +395,13 @@ def test_a_field_of_a_row_is_not_told_by_its_place(tmp_path: Path) -> None:
 
 def test_a_key_whose_name_speaks_of_epochs_is_compared(tmp_path: Path) -> None:
     name = "`x SINCE 2`"
-    tables = [session(CLICKS.replace("k INT", f"{name} {kind}")) for kind in ("INT", "BIGINT")]
+    tables = [session(CLICKS.replace("k INT", f"{name} {kind}")) for kind in ("BIGINT", "INT")]
     refused(
         tmp_path,
         tables,
         f"SELECT {name}, SUM(b) AS s FROM clicks GROUP BY {name}",
         f"SELECT {name}, SUM(b) AS s, MAX(b) AS m FROM clicks GROUP BY {name}",
-        "column 'x SINCE 2' is int32, the query needs int64",
+        "key 'x SINCE 2' is BIGINT, the query needs INT",
     )
 
 

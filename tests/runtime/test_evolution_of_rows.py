@@ -9,6 +9,7 @@ from collections.abc import Callable, Iterable
 from pathlib import Path
 from typing import Any
 
+import pyarrow as pa
 import pytest
 
 from tests.runtime.changing_query import ChangingQuery, Row, session
@@ -150,6 +151,36 @@ def test_joins_go_on_with_other_columns(
             assert shown == joined(kind, sides[0].rows, sides[1].rows)
             for side, there in zip(sides, live, strict=True):
                 assert there is None or len(there) == len(side.rows)
+
+
+WIDER = {"INT": pa.int32(), "BIGINT": pa.int64()}
+
+
+@pytest.mark.parametrize("changes", [False, True])
+@pytest.mark.parametrize("kind", ["inner", "two keys", "full residual", "not in"])
+def test_joins_go_on_with_wider_types(tmp_path: Path, kind: str, changes: bool) -> None:
+    query, sides = ChangingQuery(tmp_path), tuple[list[Row], list[Row]](([], []))
+    chance = random.Random(kind)
+    shows = "k, a, b, c" if kind in FILTERS else "k, a, b, c, j, x, y, z"
+    for name, made_of in WIDER.items():
+        columns = (text.replace("BIGINT", "INT").replace("INT", name) for text in (LEFT, RIGHT))
+        tables = (table(n, c, changes=changes) for n, c in zip("lr", columns, strict=True))
+        query.context, query.types = session(*tables), dict.fromkeys("kabcjxyz", made_of)
+        found = query.start(f"SELECT {shows} FROM {JOINS[kind]}")
+        if found is not None:
+            assert {c.verdict.value for c in found.changes} == {"kept", "converted"}
+        shown = joined(kind, *sides)
+        for _ in range(2):
+            came = [made(chance, names, 4, nulls=kind == "not in") for names in ("kabc", "jxyz")]
+            for rows in came if name == "BIGINT" else ():
+                rows.append({**rows[0], next(iter(rows[0])): 1 << 40})
+            for side, rows in zip(sides, came, strict=True):
+                side.extend(rows)
+            gone = [[{**side.pop(0), "kind": 3}] if changes else [] for side in sides]
+            got = query.epoch(*([*old, *rows] for old, rows in zip(gone, came, strict=True)))
+            assert query.columns is not None
+            shown = applied(shown, named(query.columns, got))
+            assert shown == joined(kind, *sides)
 
 
 # -- Top-N ------------------------------------------------------------------------------------------

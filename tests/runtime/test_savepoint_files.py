@@ -5,8 +5,10 @@ from __future__ import annotations
 import json
 import shutil
 from collections.abc import Callable, Iterator
+from concurrent.futures import ThreadPoolExecutor
 from dataclasses import replace
 from pathlib import Path
+from threading import Barrier
 
 import numpy as np
 import pyarrow as pa
@@ -20,7 +22,7 @@ from tidemill.files.storage import TEMPORARY, Storage
 from tidemill.runtime.checkpoint.directory import CheckpointDirectory, EpochCommit, EpochPlan
 from tidemill.runtime.checkpoint.identity import JobIdentity
 from tidemill.runtime.checkpoint.origin import Origin
-from tidemill.runtime.checkpoint.savepoint import MARK, Savepoint, Snapshot, remove_savepoint
+from tidemill.runtime.checkpoint.savepoint import MARK, Savepoint, Snapshot, check_empty, remove_savepoint
 from tidemill.runtime.checkpoint.savepoint_export import export_savepoint, import_savepoint
 from tidemill.runtime.checkpoint.savepoint_report import differences, savepoints_in
 from tidemill.state.layout import Layout
@@ -357,3 +359,29 @@ def test_a_savepoint_of_format_3_is_taken_up_by_its_own_rules(tmp_path: Path) ->
     assert runs == [n for n in names(RECORDED) if n.endswith(".arrow")]
     job = json.loads((tmp_path / "new" / "job.json").read_bytes())
     assert (job["version"], job["rules"], job["job_id"]) == (5, 3, "new")
+
+
+def test_of_two_savepoints_in_one_place_one_is_refused(
+    job: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Both find the directory empty."""
+    both, place = Barrier(2), Storage(str(tmp_path / "one"))
+
+    def checked(target: Storage) -> None:
+        check_empty(target)
+        both.wait(30)
+
+    monkeypatch.setattr("tidemill.runtime.checkpoint.savepoint.check_empty", checked)
+    manifest = state(job, 5)
+    snapshots = [
+        Snapshot(identity=IDENTITY, commit=commit(manifest, epoch), checkpoint=Storage(str(job)))
+        for epoch in (7, 8)
+    ]
+    with ThreadPoolExecutor(2) as pool:
+        errors = [done.exception() for done in [pool.submit(s.write, place) for s in snapshots]]
+    (number,) = (number for number, error in enumerate(errors) if error is None)
+    assert "another statement writes there" in str(errors[1 - number])
+    found = Savepoint.open(place)
+    found.check_whole()
+    assert found.epoch == (7, 8)[number]
+    assert {path.name for path in (tmp_path / "one" / "epochs").iterdir()} == {f"{found.epoch}.commit.json"}

@@ -110,3 +110,31 @@ def test_a_running_job_goes_on_as_another_query(spark: SparkSession, folder: Pat
     put(folder, "d", (1, 7))
     shows(folder, (1, 7, 2), (2, 20, None), (3, 3, 1), *more)
     going_on.cancel()
+
+
+@pytest.mark.thorough
+def test_wider_keys_and_values_go_on_in_other_partitions(spark: SparkSession, folder: Path) -> None:
+    keys, wide = range(40), 1 << 40
+
+    def started(kind: str, partitions: str, sql: str) -> Any:
+        made = session(folder, parallelism__default=partitions)
+        place = f"'connector'='filesystem', 'path'='{folder}/in', 'format'='csv'"
+        ask(
+            made,
+            "DROP TABLE t",
+            "DROP TABLE totals",
+            f"CREATE TABLE t (k {kind}, v {kind}) WITH ({place}, 'source.monitor-interval'='100 ms')",
+            f"CREATE TABLE totals (k {kind}, s BIGINT, n BIGINT, PRIMARY KEY (k) NOT ENFORCED) WITH "
+            f"('connector'='jdbc', 'url'='jdbc:sqlite:{folder}/db', 'table-name'='totals')",
+        )
+        return made.execute_sql(sql).job
+
+    largest = "INSERT INTO totals SELECT k, CAST(MAX(v) AS BIGINT) AS s, COUNT(*) AS n FROM t GROUP BY k"
+    job = started("INT", "2", largest)
+    put(folder, "a", *((k, k) for k in keys))
+    shows(folder, *((k, k, 1) for k in keys))
+    job.cancel()
+    again = started("BIGINT", "3", largest)
+    put(folder, "b", *((k, wide if k % 2 else -1) for k in keys), (wide, 7))
+    shows(folder, *((k, wide if k % 2 else k, 2) for k in keys), (wide, 7, 1))
+    again.cancel()

@@ -16,11 +16,14 @@ import pytest
 from tidemill.changelog.columns import Ints
 from tidemill.changelog.hashing import hash_columns
 from tidemill.errors import StateError
+from tidemill.state.growing_types import grows
 from tidemill.state.layout import Layout
 from tidemill.state.run import DELETED, WEIGHT
 from tidemill.state.slices import KEY_GROUPS, Slice
 from tidemill.state.spine import SpineOptions
+from tidemill.state.storage import StateFiles
 from tidemill.state.store import StateStore
+from tidemill.state.whole_table import live_rows
 
 KEY = pa.field("k", pa.int64())
 VALUES = {name: pa.field(name, pa.string() if name == "c" else pa.int64()) for name in "abcd"}
@@ -129,6 +132,88 @@ def test_partitions_that_were_left_by_different_queries_come_together(tmp_path: 
             asked = [{**rows[i], "d": wanted[rows[i]["k"]]} for i in order]
             weights = found(codes(shape, asked), [column(asked, f) for f in (KEY, *shape.values)])
             assert weights.tolist() == [1] * 6, "they lie where they are looked for"
+
+
+@pytest.mark.parametrize("first", ["int8", "int64"])
+def test_partitions_of_narrow_and_wide_types_come_together(tmp_path: Path, first: str) -> None:
+    middle, rows = KEY_GROUPS // 2, [{"k": k, "a": k, "n": k} for k in range(6)]
+    slices = []
+    for number, kind in enumerate(sorted(["int8", "int64"], key=lambda kind: kind != first)):
+        groups = (number * middle, middle + number * middle)
+        own = [row for row in rows if (int(codes(typed(kind), [row])[0]) >= 1 << 63) == bool(number)]
+        assert own
+        store = StateStore.open(str(tmp_path), "o", number, None, 1, groups=groups)
+        columns = {f.name: column(own, f) for f in (*typed(kind).keys, *typed(kind).values)}
+        columns["n"] = column(own, typed(kind).columns[0])
+        store.table(typed(kind)).put(codes(typed(kind), own), columns)
+        slices.append(Slice(store.flush() or "", *groups))
+    read = live_rows(StateFiles.open(str(tmp_path), "o"), slices, "t", 0)
+    assert sorted(row["n"] for piece in read for row in piece.to_pylist()) == [*range(6)]
+    wide = typed("int64")
+    store = StateStore.open(str(tmp_path), "o", 0, slices, 2)
+    for state in (store, StateStore.open(str(tmp_path), "o", 0, store.flush() or slices, 3)):
+        asked = sorted(rows, key=lambda row: int(codes(wide, [row])[0]))
+        identity = [column(asked, f) for f in (*wide.keys, *wide.values)]
+        found = state.table(wide).lookup(codes(wide, asked), identity)
+        assert found.array("n").to_pylist() == [row["n"] for row in asked]
+        assert found.array("n").type == pa.int64()
+        for piece in (reader.table for layer in state.table(wide).rows.all for reader in layer):
+            assert piece.column("k").type == piece.column("n").type == pa.int64()
+
+
+def typed(kind: str) -> Layout:
+    """Records of a key and a value, both of the type, as the payload is."""
+    fields = [pa.field(name, pa.type_for_alias(kind)) for name in "kan"]
+    return Layout(name="t", keys=(fields[0],), values=(fields[1],), columns=(fields[2],))
+
+
+@pytest.mark.parametrize("values", [False, True])
+def test_rows_stay_where_a_shared_exchange_has_sent_them(tmp_path: Path, values: bool) -> None:
+    """Its hash is not that of all keys."""
+    rows = [{"k": k, "a": k, "n": k} for k in range(6)]
+    sent = hash_columns([pa.array([row["k"] % 2 for row in rows])], 6)
+    base: str | None = None
+    for epoch, kind in enumerate(("int16", "int64"), 1):
+        shape = typed(kind) if values else replace(typed(kind), values=())
+        identity = [column(rows, f) for f in shape.identity]
+        lie = shape.codes(sent, identity[1:])
+        order = np.argsort(lie, kind="stable")
+        store = StateStore.open(str(tmp_path), "o", 0, base, epoch)
+        if base is None:
+            found = dict(zip((f.name for f in shape.identity), identity, strict=True))
+            store.table(shape).put(lie, {**found, "n": column(rows, shape.columns[0])})
+            base = store.flush()
+        asked = [column.take(pa.array(order)) for column in identity]
+        found_rows = store.table(shape).lookup(lie[order], asked).array("n").to_pylist()
+        assert found_rows == [rows[i]["n"] for i in order]
+
+
+def test_a_type_that_does_not_grow_is_refused(tmp_path: Path) -> None:
+    store = StateStore.open(str(tmp_path), "o", 0, None, 1)
+    shape = typed("int32")
+    row = [{"k": 1, "a": 1, "n": 1}]
+    identity = {f.name: column(row, f) for f in (*shape.keys, *shape.values, *shape.columns)}
+    store.table(shape).put(codes(shape, row), identity)
+    base = store.flush()
+    for kind in ("int16", "float64", "uint64"):
+        with pytest.raises(
+            StateError, match=f"is int32, the query needs {kind.replace('float64', 'double')}"
+        ):
+            StateStore.open(str(tmp_path), "o", 0, base, 2).table(typed(kind))
+
+
+def test_what_grows_keeps_its_hashes() -> None:
+    types = [*(pa.type_for_alias(f"int{bits}") for bits in (8, 16, 32, 64))]
+    types += [pa.decimal128(digits, scale) for scale in (0, 2) for digits in (4, 18, 19, 38)]
+    types += [pa.float32(), pa.float64(), pa.string(), pa.date32(), pa.bool_(), pa.uint8()]
+    grown = [(a, b) for a in types for b in types if grows(str(a), str(b))]
+    assert len(grown) == 3 * (3 + 2 + 1)
+    for a, b in grown:
+        for values in ([None, 0, 1, 99, -99], [5]):
+            narrow = pa.array(values, a)
+            assert hash_columns([narrow], len(values)).tolist() == (
+                hash_columns([narrow.cast(b)], len(values)).tolist()
+            )
 
 
 def test_records_that_are_one_now_are_there_as_often_as_they_were(tmp_path: Path) -> None:

@@ -6,6 +6,8 @@ but a column that is gone are one:
     stored: (k=1, a=5, b=7), (k=1, a=5, b=8)        the query dropped b and added c
     now:    (k=1, a=5, c=NULL) twice
 
+A column may also have a wider type now (``growing_types``): its rows stay where they are, and are cast.
+
 A partition's table is converted when a query first opens it, whatever queries have been there in between:
 each run says which columns it has. A column that was gone comes back under another name, so what it was is
 not read again. Numbers of arrival are made anew, in the order that rows had, as ties went by all columns.
@@ -21,9 +23,10 @@ from dataclasses import replace
 import numpy as np
 import pyarrow as pa
 
-from tidemill.changelog.columns import Ints, Vec, single, to_arrow, vector
+from tidemill.changelog.columns import Hashes, Ints, Vec, single, to_arrow, vector
 from tidemill.changelog.grouping import group_rows
 from tidemill.changelog.hashing import hash_columns
+from tidemill.state.growing_types import grows
 from tidemill.state.layout import Layout, conform, hash_array
 from tidemill.state.manifest import TableEntry
 from tidemill.state.merge import merge_readers, merge_tables
@@ -35,9 +38,14 @@ _KEY_BITS = np.uint64(32)
 def is_other(layout: Layout, entry: TableEntry) -> bool:
     """Whether rows of ``entry`` are to be converted."""
     shape = entry.shape
-    if not layout.evolves or shape is None or shape.keys != layout.shape.keys:
+    if shape is None or shape.keys != layout.shape.keys:
         return False
-    return shape.mixed or shape.values != layout.shape.values
+    same = shape.values == layout.shape.values
+    return (layout.evolves and not same) or (same and (shape.mixed or _has_grown(layout, entry)))
+
+
+def _has_grown(layout: Layout, entry: TableEntry) -> bool:
+    return any(grows(entry.columns.get(name, ""), kind) for name, kind in layout.described.items())
 
 
 def converted(
@@ -46,19 +54,19 @@ def converted(
     """``readers``, newest first, as layers of ``layout``: one for all that were written by the same columns,
     and so of partitions, and keys, of their own."""
     values = entry.shape.values if entry.shape is not None else ()
-    by_values: dict[tuple[str, ...], list[RunReader]] = {}
+    by_values: dict[tuple[pa.Field, ...], list[RunReader]] = {}
     for reader in readers:
-        names = set(reader.table.schema.names)
-        by_values.setdefault(tuple(v for v in values if v in names), []).append(reader)
+        schema = reader.table.schema
+        names = set(schema.names)
+        by_values.setdefault(tuple(schema.field(v) for v in values if v in names), []).append(reader)
     layers = (_layer(layout, own, part, slice_bytes, now) for own, part in by_values.items())
     return [layer for layer in layers if layer]
 
 
 def _layer(
-    layout: Layout, values: Sequence[str], readers: Sequence[RunReader], slice_bytes: int, now: int
+    layout: Layout, values: tuple[pa.Field, ...], readers: Sequence[RunReader], slice_bytes: int, now: int
 ) -> tuple[RunReader, ...]:
-    schema = readers[0].table.schema
-    held = replace(layout, values=tuple(schema.field(name) for name in values), growing=False)
+    held = replace(layout, values=values, growing=False)
     merged = merge_readers(held, readers, slice_bytes, last=True, now=now)
     return tuple(
         RunReader.of_table(reader.storage, table, reader.epochs)
@@ -94,12 +102,20 @@ def _as(layout: Layout, held: Layout, rows: pa.Table, now: int) -> pa.Table:
     if layout.arrival:
         rows = _renumbered(held, rows)
     table = conform(rows, layout.schema).combine_chunks()
-    keys = hash_columns([single(table.column(f.name)) for f in layout.keys], len(table))
-    codes = layout.codes(keys, [single(table.column(f.name)) for f in layout.coded])
-    table = table.set_column(table.schema.get_field_index(HASH), layout.schema.field(HASH), hash_array(codes))
+    codes = hash_array(_codes(layout, held, table))
+    table = table.set_column(table.schema.get_field_index(HASH), layout.schema.field(HASH), codes)
     if layout.counts:
         table = _counted(layout, table)
     return merge_tables(layout, [table], last=True, now=now)
+
+
+def _codes(layout: Layout, held: Layout, rows: pa.Table) -> Hashes:
+    """Where rows lie now. The exchange has given the hash of a key, of fewer columns than all keys where
+    operators share it, so what is stored of the hash counts: all of it, or its half beside values."""
+    keys = vector(single(rows.column(HASH))).values
+    if held.values and not layout.values:
+        keys = hash_columns([single(rows.column(f.name)) for f in layout.keys], len(rows))
+    return layout.codes(keys, [single(rows.column(f.name)) for f in layout.coded])
 
 
 def _renumbered(held: Layout, rows: pa.Table) -> pa.Table:

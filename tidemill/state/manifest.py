@@ -28,7 +28,7 @@ Layers = tuple[tuple[Run, ...], ...]
 class TableShape:
     """Which columns tell rows apart, ``keys`` and ``values``, and after how many milliseconds a row expires.
     Readers that do not know the operator combine versions of a row by that. ``mixed``: some runs have not all
-    of ``values``, as partitions of different queries came together."""
+    of ``values``, or narrower types, as partitions of different queries came together."""
 
     keys: tuple[str, ...]
     values: tuple[str, ...] = ()

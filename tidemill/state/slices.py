@@ -19,6 +19,7 @@ from dataclasses import dataclass, replace
 import numpy as np
 
 from tidemill.changelog.columns import Hashes
+from tidemill.state.growing_types import grows
 from tidemill.state.manifest import Layers, Manifest, TableEntry, TableShape, read_manifest
 from tidemill.state.run import DUE, Run, RunReader
 from tidemill.state.storage import StateFiles
@@ -80,12 +81,25 @@ def read_slices(files: StateFiles, slices: Sequence[Slice]) -> Manifest | None:
     tables: dict[str, TableEntry] = {}
     for name in sorted({name for part in parts for name in part.tables}):
         entries = [part.tables[name] for part in parts if name in part.tables]
-        columns = {column: kind for entry in entries for column, kind in entry.columns.items()}
+        columns = _columns(entries)
         shape = TableShape.together([entry.shape for entry in entries if entry.shape is not None])
+        unlike = any(columns[c] != kind for entry in entries for c, kind in entry.columns.items())
+        if shape is not None and unlike:
+            shape = replace(shape, mixed=True)
         tables[name] = TableEntry(columns=columns, layers=_side_by_side(columns, entries), shape=shape)
     return Manifest(
         epoch=max(p.epoch for p in parts), groups=(slices[0].first, slices[-1].stop), tables=tables
     )
+
+
+def _columns(entries: Sequence[TableEntry]) -> dict[str, str]:
+    """The columns of all; of partitions not all of which are converted so far, the widest type counts."""
+    columns: dict[str, str] = {}
+    for entry in entries:
+        for column, kind in entry.columns.items():
+            if not grows(kind, columns.get(column, "")):
+                columns[column] = kind
+    return columns
 
 
 def _side_by_side(columns: Mapping[str, str], entries: list[TableEntry]) -> Layers:

@@ -25,6 +25,7 @@ from dataclasses import dataclass, field, replace
 from tidemill.errors import StateError
 from tidemill.files.storage import Storage
 from tidemill.state.conversion import is_other
+from tidemill.state.growing_types import grows
 from tidemill.state.layers import TableLayers
 from tidemill.state.layout import Layout
 from tidemill.state.manifest import Manifest, TableEntry, manifest_name
@@ -150,10 +151,11 @@ class StateStore:
         return layers
 
     def _check_columns(self, layout: Layout, entry: TableEntry) -> None:
-        """A column of the same name must be of the same type and version; one that is new is NULL so far,
-        but no row can do without a part of its identity that is not ``late``, its weight or its time."""
+        """A column of the same name must be of the same type and version, or grow; one that is new is NULL so
+        far, but no row can do without a part of its identity that is not ``late``, its weight or its time."""
         payload = {f.name for f in layout.columns if not f.name.startswith("$")}
-        payload.update(layout.late if is_other(layout, entry) else ())
+        other = is_other(layout, entry)
+        payload.update(layout.late if other else ())
         if layout.evolves and entry.shape is not None and entry.shape.keys != layout.shape.keys:
             raise StateError(
                 f"The state of {self.storage.owner} does not fit: table '{layout.name}' is kept by "
@@ -162,6 +164,8 @@ class StateStore:
             )
         for name, kind in layout.described.items():
             found = entry.columns.get(name)
+            if other and found is not None and grows(found, kind):
+                continue
             if found != kind and (found is not None or name not in payload):
                 raise StateError(
                     f"The state of {self.storage.owner} does not fit: column '{name}' of its table "

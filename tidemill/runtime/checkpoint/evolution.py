@@ -2,8 +2,9 @@
 
 Operators are compared by their ids, calls and columns of kept rows by theirs, columns of state by name
 (``runtime.compile.state_names``). A part is *kept*; *added* with its initial value; *complete* at once, as
-the state that is there has all of it; or *dropped*; *replaced*, if a column of the result would be another
-call, which must be allowed. What would mean something else than before is *refused*, with the reason:
+the state that is there has all of it; *converted*, if its type has more values now; or *dropped*; *replaced*,
+if a column of the result would be another call, which must be allowed. What would mean something else than
+before is *refused*, with the reason:
 
     SELECT k, SUM(v) FROM t GROUP BY k             what was stored
     SELECT k, COUNT(*), SUM(v) FROM t GROUP BY k   COUNT(*) is added: it counts from now on
@@ -22,6 +23,7 @@ from tidemill.errors import StateError
 from tidemill.physical.identities import RULES
 from tidemill.runtime.checkpoint.identity import JobIdentity, changed_fact, difference, lost_part
 from tidemill.runtime.checkpoint.operator_schema import CallSchema, ColumnSchema, OperatorSchema
+from tidemill.state.growing_types import grows
 from tidemill.types.widening import is_wider
 
 _OTHER = "Run the query that made it, or start this one in a new directory, without a savepoint."
@@ -39,6 +41,7 @@ class Verdict(StrEnum):
     ADDED = "added"
     REPLACED = "replaced"
     COMPLETE = "complete"
+    CONVERTED = "converted"
     DROPPED = "dropped"
     REFUSED = "refused"
     BACKFILLED = "backfilled"
@@ -137,10 +140,14 @@ def _operators(stored: JobIdentity, wanted: JobIdentity) -> Iterator[Change]:
 
 def _without_state(stored: JobIdentity, wanted: JobIdentity, now: OperatorSchema) -> str:
     """Why nothing that is stored is the state of an operator."""
+    gone = [x for key, x in stored.schema.items() if x.kind == now.kind and key not in wanted.operators]
+    turned = next((x for x in gone if x.keys != now.keys and sorted(x.keys) == sorted(now.keys)), None)
+    if turned is not None:
+        before, here = (", ".join(map(found.readable, found.keys)) for found in (turned, now))
+        return f"it is kept by ({before}), this query needs it by ({here}): rows lie by keys in their order"
     if stored.nodes.keys() != wanted.nodes.keys():
         return difference(stored, wanted)
-    gone = (x for key, x in stored.schema.items() if x.kind == now.kind and key not in wanted.operators)
-    other = next(gone, None)
+    other = next(iter(gone), None)
     if other is None:
         return f"it lacks {now.text}"
     if other.text == now.text:
@@ -165,12 +172,13 @@ def _compared(then: OperatorSchema, now: OperatorSchema) -> Iterator[Change]:
         for table, name in _lacks(then, now)
         if name not in added and not any(_begins(part, epochs) for part in (table, name))
     )
-    unlike = next((_unlike(then, now, *column) for column in lacks), "") or _narrower(then, now)
+    unlike = _narrower(then, now) or next((_unlike(then, now, *column) for column in lacks), "")
     unlike = _other_rows(then, now) or unlike
     # Windows that keep whole rows keep them for all calls: none has state of its own, but what it has shown.
     parts = (part for table, columns in now.tables.items() for part in (table, *columns))
     apart = bool(unlike) or any(_begins(x, epochs) for x in parts if not x.startswith("#"))
     yield _whole(now, unlike and f"the state of {now.text} is laid out in another way: {unlike}")
+    yield from _grown_keys(then, now)
     yield from _columns(then, now)
     for call in now.calls:
         part = partial(Change, operator=now.text, part=call.text)
@@ -208,14 +216,14 @@ def _columns(then: OperatorSchema, now: OperatorSchema) -> Iterator[Change]:
 
 
 def _same_column(part: Part, then: ColumnSchema, now: ColumnSchema) -> Change:
-    """A type with more values goes on where state need not be written anew for it (see ``_lacks``)."""
     before, here = (column.type.partition(" *")[0] for column in (then, now))
     changed = f"{then.text} of {before}, now of {here}"
     may_be_null = here.endswith(_NOT_NULL) and not before.endswith(_NOT_NULL)
     if may_be_null or not is_wider(before, here):
         return part(verdict=Verdict.REFUSED, detail=f"it has {changed}")
-    is_same = before.removesuffix(_NOT_NULL) == here.removesuffix(_NOT_NULL)
-    return part(verdict=Verdict.KEPT, detail="" if is_same else f"wider: {changed}")
+    if before.removesuffix(_NOT_NULL) == here.removesuffix(_NOT_NULL):
+        return part(verdict=Verdict.KEPT)
+    return part(verdict=Verdict.CONVERTED, detail=changed)
 
 
 def _new_column(part: Part, column: ColumnSchema, *, lost: bool) -> Change:
@@ -253,7 +261,7 @@ def _stayed(part: Part, then: CallSchema, now: CallSchema) -> Change:
     changed = f"{then.text} of {', '.join(then.arg_types)}, now of {', '.join(now.arg_types)}"
     pairs = zip(then.arg_types, now.arg_types, strict=True)
     if all(is_wider(a, b) for a, b in pairs) and is_wider(then.type, now.type):
-        return part(verdict=Verdict.KEPT, detail=f"wider: {changed}")
+        return part(verdict=Verdict.CONVERTED, detail=changed)
     return part(verdict=Verdict.REFUSED, detail=f"it has {changed}")
 
 
@@ -287,12 +295,25 @@ def _begins(name: str, epochs: set[int]) -> bool:
 
 
 def _lacks(then: OperatorSchema, now: OperatorSchema) -> Iterator[tuple[str, str]]:
-    """The columns, by table, that the query needs and state does not have, or has as another type."""
+    """The columns, by table, that the query needs and state does not have, or has as a type that does not
+    grow to the query's."""
     for table, columns in now.tables.items():
         held = then.tables.get(table, {})
         for name, kind in columns.items():
-            if held.get(name) != kind:
+            found = held.get(name)
+            if found != kind and not grows(found or "", kind):
                 yield table, name
+
+
+def _grown_keys(then: OperatorSchema, now: OperatorSchema) -> Iterator[Change]:
+    carried = {column.name for column in now.columns}
+    for key in now.keys:
+        before, here = (types.get(key, "").removesuffix(_NOT_NULL) for types in (then.types, now.types))
+        if key not in carried and before and here and before != here:
+            detail = f"of {before}, now of {here}"
+            yield Change(
+                operator=now.text, part=f"key {now.readable(key)}", verdict=Verdict.CONVERTED, detail=detail
+            )
 
 
 def _narrower(then: OperatorSchema, now: OperatorSchema) -> str:

@@ -25,7 +25,7 @@ from typing import Any, Self
 
 import xxhash
 
-from tidemill.errors import StateError
+from tidemill.errors import OwnershipError, StateError
 from tidemill.files.storage import TEMPORARY, Storage
 from tidemill.runtime.checkpoint.directory import FOLDERS, CheckpointDirectory, EpochCommit, identity_records
 from tidemill.runtime.checkpoint.identity import JobIdentity
@@ -167,8 +167,9 @@ class Snapshot:
     def write(self, target: Storage) -> None:
         """StateError where it cannot be written; nothing is left then.
 
-        1. The records are put. 2. The files of the state and of the sources are linked or copied. 3. The
-        directories are forced to disk. 4. ``savepoint.json``: the savepoint is there.
+        1. The records are put, first whose it is: of two that write there at once one is refused. 2. The
+        files of the state and of the sources are linked or copied. 3. The directories are forced to disk.
+        4. ``savepoint.json``: the savepoint is there.
         """
         with whole_or_absent(target):
             self._write(target)
@@ -176,7 +177,9 @@ class Snapshot:
     def _write(self, target: Storage) -> None:
         commit = None if self.commit is None else replace(self.commit, tokens={})
         made = CheckpointDirectory(target)
-        made.make(self.identity, commit)  # 1
+        made.make(self.identity, None)  # 1
+        if commit is not None:
+            made.put_first(commit)
         taken = Savepoint(storage=self.checkpoint, identity=self.identity, commit=commit, finished=False)
         files = taken.state_files()
         for path in (*files, *taken.source_files()):  # 2
@@ -188,10 +191,13 @@ class Snapshot:
 
 @contextmanager
 def whole_or_absent(target: Storage) -> Iterator[None]:
-    """What is written within into the empty or new directory goes where it fails. StateError."""
+    """What is written within into the empty or new directory goes where it fails. StateError. A directory
+    whose first record somebody else has put meanwhile is theirs: nothing of it goes."""
     check_empty(target)
     try:
         yield
+    except OwnershipError as e:
+        raise written_by_another(target) from e
     except OSError as e:
         target.remove_directory("")
         raise unwritten(target, e) from e
@@ -262,6 +268,13 @@ def remove_savepoint(storage: Storage) -> None:
 
 def unreadable(storage: Storage, error: OSError) -> StateError:
     return StateError(f"The savepoint '{storage.shown('')}' cannot be read: {said(error)}")
+
+
+def written_by_another(storage: Storage) -> StateError:
+    return StateError(
+        f"The savepoint '{storage.shown('')}' cannot be written: another statement writes there.",
+        hint="Name a directory that is not there yet.",
+    )
 
 
 def unwritten(storage: Storage, error: OSError) -> StateError:

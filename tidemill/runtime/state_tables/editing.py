@@ -34,6 +34,7 @@ from tidemill.runtime.checkpoint.savepoint import (
     check_empty,
     seal,
     unwritten,
+    written_by_another,
 )
 from tidemill.runtime.state_tables.naming import OperatorState, StoredTable, state_files
 from tidemill.runtime.state_tables.writable import rules_of
@@ -136,9 +137,7 @@ def claim(target: Storage, identity: JobIdentity) -> None:
     try:
         CheckpointDirectory(target).make(identity, None)
     except OwnershipError as e:
-        raise StateError(
-            f"The savepoint '{target.shown('')}' cannot be written: another statement writes there."
-        ) from e
+        raise written_by_another(target) from e
     except OSError as e:
         raise unwritten(target, e) from e
 

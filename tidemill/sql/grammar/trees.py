@@ -6,7 +6,7 @@ from collections.abc import Callable
 
 from sqlglot import exp
 
-from tidemill.errors import NotSupportedError
+from tidemill.errors import NotSupportedError, Position
 from tidemill.sql.grammar.cursor import Cursor
 from tidemill.sql.grammar.expressions.calls import Calls
 from tidemill.sql.grammar.expressions.constructors import Constructors
@@ -64,6 +64,12 @@ class Trees:
 
     def query(self) -> exp.Expression:
         return self._inside(self._queries.query)
+
+    def defining_query(self) -> tuple[exp.Expression, str, Position]:
+        """A query whose text is kept: the query, the text, and where that begins."""
+        first = self._cursor.current
+        query = self.query()
+        return query, self._cursor.text_since(first), first.position
 
     def _inside(self, read: Callable[[], exp.Expression]) -> exp.Expression:
         """One level deeper; the limit is far below what ends the stack."""

@@ -124,13 +124,12 @@ class Alters:
         if self.cursor.at_any(*_OTHER_MATERIALIZED):
             self.cursor.refuse(f"ALTER MATERIALIZED TABLE ... {self.cursor.current.upper}")
         self.cursor.expect("AS")
-        first = self.cursor.current
-        query = self.trees.query()
+        query, query_text, position = self.trees.defining_query()
         return s.AlterMaterializedTable(
             path=path,
             query=query,
-            query_text=self.cursor.text_since(first),
-            query_position=first.position,
+            query_text=query_text,
+            query_position=position,
             text=self.cursor.text_since(token),
             position=token.position,
         )
@@ -143,13 +142,12 @@ class Alters:
             text = self.cursor.text_since(token)
             return s.AlterView(path=path, rename=rename, text=text, position=token.position)
         self.cursor.expect("AS")
-        first = self.cursor.current
-        query = self.trees.query()
+        query, query_text, position = self.trees.defining_query()
         return s.AlterView(
             path=path,
             query=query,
-            query_text=self.cursor.text_since(first),
-            query_position=first.position,
+            query_text=query_text,
+            query_position=position,
             text=self.cursor.text_since(token),
             position=token.position,
         )

@@ -62,13 +62,12 @@ class Creates:
         columns = self.cursor.name_list() if self.cursor.at("(") else ()
         comment = clauses.comment(self.cursor)
         self.cursor.expect("AS")
-        first = self.cursor.current
-        query = self.trees.query()
+        query, query_text, position = self.trees.defining_query()
         return s.CreateView(
             path=path,
             query=query,
-            query_text=self.cursor.text_since(first),
-            query_position=first.position,
+            query_text=query_text,
+            query_position=position,
             columns=columns,
             comment=comment,
             temporary=temporary,

@@ -4,8 +4,6 @@ from __future__ import annotations
 
 from dataclasses import dataclass, replace
 
-from sqlglot import exp
-
 from tidemill.errors import SqlSyntaxError
 from tidemill.sql import statements as s
 from tidemill.sql.grammar.cursor import Cursor
@@ -42,7 +40,7 @@ class CreateTables:
         query, query_text = None, ""
         if like is None and self.cursor.take("AS"):
             _check_kind(token, or_replace, temporary=temporary, if_not_exists=if_not_exists)
-            query, query_text = self._query()
+            query, query_text, _ = self.trees.defining_query()
         elif defined.column_names:
             self.cursor.fail("AS")
         return replace(
@@ -65,7 +63,7 @@ class CreateTables:
         if self.cursor.take("REFRESH_MODE"):
             self._only("REFRESH_MODE", "CONTINUOUS")
         self.cursor.expect("AS")
-        query, query_text = self._query()
+        query, query_text, _ = self.trees.defining_query()
         return replace(
             defined,
             text=self.cursor.text_since(token),
@@ -95,12 +93,6 @@ class CreateTables:
             partitioned_by=partitioned_by,
             options=options,
         )
-
-    def _query(self) -> tuple[exp.Expression, str]:
-        """Behind AS: the query, and its text."""
-        first = self.cursor.current
-        query = self.trees.query()
-        return query, self.cursor.text_since(first)
 
     def _only(self, clause: str, word: str) -> None:
         """``= word``; another one is not supported."""
