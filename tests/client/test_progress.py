@@ -42,10 +42,7 @@ def test_a_terminal_shows_the_epoch_under_way_before_anything_is_committed() -> 
     clock.now = 7
     progress.tick()
     progress.close()
-    assert stream.getvalue() == (
-        "\r\x1b[2Kepoch 1 | 12 of 40 tasks | 7,000 rows in so far | 7 s"
-        "\r\x1b[2K"
-    )
+    assert stream.getvalue() == ("\r\x1b[2Kepoch 1 | 12 of 40 tasks | 7,000 rows in so far | 7 s\r\x1b[2K")
 
 
 def test_other_output_takes_the_line_away() -> None:
