@@ -189,7 +189,7 @@ REFUSED: list[tuple[dict[str, str], type[Exception], str]] = [
     ),
     ({"sink.partitioner": "org.Mine"}, NotSupportedError, "partitioners in Java"),
     ({"json.fail-on-missing-feild": "true"}, ValidationError, "Unsupported options"),
-    ({"format": "protobuf"}, NotSupportedError, "'protobuf'"),
+    ({"format": "protobuf"}, ValidationError, "protobuf.message-class-name"),
     ({"format": "parquet"}, ValidationError, "identifier 'parquet'"),
     ({"properties.plugin.library.paths": "x.so"}, NotSupportedError, "libraries and programs"),
     ({"properties.ssl.truststore.location": "x.jks"}, NotSupportedError, "JKS"),

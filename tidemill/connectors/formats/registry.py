@@ -10,12 +10,13 @@ from importlib.metadata import EntryPoint, entry_points
 
 from tidemill.connectors.formats.api import Format
 from tidemill.connectors.option_values import spelling_hint
-from tidemill.errors import NotSupportedError, ValidationError
+from tidemill.errors import ValidationError
 
 GROUP = "tidemill.formats"
-_NOT_THERE_YET = ("protobuf",)
+FILE_OPTIONS = ("protobuf.descriptor-file",)
+"""Options of formats that name a file."""
 
-_EXTRAS = {"fastavro": "avro"}
+_EXTRAS = {"fastavro": "avro", "google": "protobuf", "google.protobuf": "protobuf"}
 """What brings the packages that only some formats need."""
 
 
@@ -42,16 +43,11 @@ def identifiers() -> tuple[str, ...]:
 
 
 def find_format(identifier: str) -> Format:
-    """NotSupportedError for a format of Flink's that is not there, ValidationError for other names; both list
-    the formats there are."""
+    """ValidationError for names that are none; it lists the formats there are."""
     if identifier in _entry_points():
         return _load(identifier)
-    known = identifier in _NOT_THERE_YET
-    error = NotSupportedError if known else ValidationError
-    raise error(
+    raise ValidationError(
         f"Could not find any format factory for identifier '{identifier}'.",
         expected=identifiers(),
-        hint=f"Tidemill has no format '{identifier}' yet."
-        if known
-        else spelling_hint([identifier], identifiers()),
+        hint=spelling_hint([identifier], identifiers()),
     )

@@ -10,7 +10,7 @@ from tidemill.connectors.api import Connector, ConnectorOption, SinkRequest, Sou
 from tidemill.connectors.kafka import properties
 from tidemill.connectors.kafka.cluster import KafkaCluster
 from tidemill.connectors.kafka.consuming import RangeReader
-from tidemill.connectors.kafka.fields import KeyAndValue
+from tidemill.connectors.kafka.fields import KeyAndValue, names_file
 from tidemill.connectors.kafka.options import (
     EARLIEST,
     GROUP_OFFSETS,
@@ -142,9 +142,9 @@ class KafkaConnector(Connector):
         return {"sink.staging-path": _staging(OptionValues(self.options, options))} if role == "sink" else {}
 
     def named_places(self, options: Mapping[str, str]) -> Iterator[tuple[str, str]]:
-        """Of the rows between epoch and commit; certificates and keys of the client."""
+        """Of the rows between epoch and commit; certificates and keys of the client; files of formats."""
         for key, value in options.items():
-            if key == "sink.staging-path" or properties.names_file(key):
+            if key == "sink.staging-path" or properties.names_file(key) or names_file(key):
                 yield key, value
 
     def _parts(self, table: CatalogTable, options: Mapping[str, str]) -> KeyAndValue:

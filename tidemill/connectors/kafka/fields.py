@@ -21,7 +21,7 @@ from tidemill.connectors.formats.api import (
     format_options,
     full_keys,
 )
-from tidemill.connectors.formats.registry import find_format
+from tidemill.connectors.formats.registry import FILE_OPTIONS, find_format
 from tidemill.connectors.kafka.rows import METADATA, KafkaRows
 from tidemill.connectors.option_values import OptionValues
 from tidemill.errors import ValidationError
@@ -29,6 +29,7 @@ from tidemill.types import logical as t
 from tidemill.types.logical import Field
 
 _OF_VALUE = "value."
+_OF_KEY = "key."
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -95,8 +96,8 @@ class KeyAndValue:
             key = Part(
                 format=form,
                 fields=tuple(Field(f.name.removeprefix(prefix), f.type) for f in key_columns),
-                options=form.completed(_below(options, "key."), options.get("topic", ""), "key"),
-                prefix="key.",
+                options=form.completed(_below(options, _OF_KEY), options.get("topic", ""), "key"),
+                prefix=_OF_KEY,
             )
         return KeyAndValue(
             table=table,
@@ -175,6 +176,11 @@ class KeyAndValue:
     def _in(self, part: Part, column: str) -> bool:
         fields = self.key_columns if part is self.key else part.fields
         return any(f.name == column for f in fields)
+
+
+def names_file(key: str) -> bool:
+    """Whether the value of a table's option is a place of a file that a format reads."""
+    return key.removeprefix(_OF_KEY).removeprefix(_OF_VALUE) in FILE_OPTIONS
 
 
 def _key_names(table: CatalogTable, given: OptionValues, upserts: bool) -> tuple[str, ...]:
