@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import ctypes
-import json
 import mmap
 
 import pyarrow as pa
@@ -42,19 +41,10 @@ HOSTILE = st.one_of(
     ),
 )  # fmt: skip
 KEYS = st.sampled_from(["c0", "c0", "c1", "c1", "c2", "C0", "c", "c00", "", "é", "c\\u0030", "c\\n"])
-NESTED = st.one_of(
-    st.recursive(
-        st.none() | st.booleans() | st.integers() | st.text('a"\\/\n', max_size=3),
-        lambda inner: st.one_of(
-            st.lists(inner, max_size=3), st.dictionaries(st.text("ac0\n", max_size=2), inner, max_size=3)
-        ),
-        max_leaves=6,
-    ).map(json.dumps),
-    st.sampled_from(
-        ["[1,]", "[,1]", "[1 2]", "[01]", "[1", "[1}", "{1:2}", '{"a"}', '{"a":}', '{"a":1,"a":2}',
-         '{"a":1,}', '{"c0":1}', "[ { } , [ ] ]", "[NaN]", '["\\u0041"]', '["\\x"]',
-         "[" * 32 + "]" * 32, "[" * 33 + "]" * 33]
-    ),
+NESTED = st.sampled_from(
+    ["[]", "{}", "[1]", '[null,true,-1.5e3,"a"]', '{"a":{"c0":[{}]}}', '["]","}","\\""]', '{"]\\n":"["}',
+     "[ { } , [ ] ]", "[1,]", "[,1]", "[1 2]", "[01]", "[1", "[1}", "{1:2}", '{"a"}', '{"a":}', '{"a":1,"a":2}',
+     '{"a":1,}', '{"c0":1}', "[NaN]", '["\\u0041"]', '["\\x"]', "[" * 32 + "]" * 32, "[" * 33 + "]" * 33]
 )  # fmt: skip
 pairs = st.one_of(
     *[st.tuples(KEYS, st.one_of(PLAIN, PLAIN, PLAIN, HOSTILE))] * 4,
@@ -103,7 +93,7 @@ kinds_of = st.lists(st.sampled_from(TYPES), min_size=1, max_size=3)
 
 
 @WITH_CORE
-@settings(max_examples=examples(1_000), deadline=None)
+@settings(max_examples=examples(500), deadline=None)
 @given(
     lines=st.lists(LINES, max_size=6),
     kinds=kinds_of,
@@ -151,8 +141,8 @@ def test_no_byte_after_the_block_is_read() -> None:
             assert found is None
             continue
         assert found is not None
-        expected = [[12, -3], ["text of some length \n", "é"]]
-        assert [c.to_pylist() for c in found] == [column[: rows[size]] for column in expected]
+        assert found[0].to_pylist() == [12, -3][: rows[size]]
+        assert found[1].to_pylist() == ["text of some length \n", "é"][: rows[size]]
 
 
 @WITH_CORE
