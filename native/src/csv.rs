@@ -5,31 +5,11 @@
 
 use core::{ptr, slice, str};
 
-const UNSURE: i64 = -1;
+use crate::columns::{
+    float, put, whole, Column, FLOAT32, FLOAT64, INT16, INT32, INT64, INT8, SKIP, TEXT, UNSURE,
+};
+
 const BLOCK: usize = 64;
-/// A whole number of so many digits fits 64 bits; a float of so many characters is parsed exactly.
-const WHOLE_DIGITS: usize = 18;
-const FLOAT_LENGTH: usize = 24;
-
-/// What becomes of a field. The numbers are those of `tidemill/native/csv.py`.
-const SKIP: u32 = 0;
-const TEXT: u32 = 1;
-const INT8: u32 = 2;
-const INT16: u32 = 3;
-const INT32: u32 = 4;
-const INT64: u32 = 5;
-const FLOAT32: u32 = 6;
-const FLOAT64: u32 = 7;
-
-/// Where a column goes. `values`: room for all records, of TEXT for all bytes of the block. `offsets`: of TEXT,
-/// room for one more than the records. `valid`: a byte for each record where there is a null literal.
-#[repr(C)]
-pub struct Column {
-    kind: u64,
-    values: *mut u8,
-    offsets: *mut i32,
-    valid: *mut u8,
-}
 
 /// How many bytes of `data` are `byte`.
 ///
@@ -207,40 +187,4 @@ unsafe fn write(text: &[u8], null: Option<&[u8]>, column: &Column, row: usize) -
         _ => return None,
     }
     Some(())
-}
-
-unsafe fn put<T>(column: &Column, row: usize, value: T) {
-    column.values.cast::<T>().add(row).write_unaligned(value);
-}
-
-/// `-12`; nothing else is sure to mean the same everywhere.
-fn whole(text: &[u8]) -> Option<i64> {
-    let (negative, digits) = match text {
-        [b'-', rest @ ..] => (true, rest),
-        _ => (false, text),
-    };
-    if digits.is_empty() || digits.len() > WHOLE_DIGITS {
-        return None;
-    }
-    let mut value = 0;
-    for digit in digits {
-        let digit = digit.wrapping_sub(b'0');
-        if digit > 9 {
-            return None;
-        }
-        value = value * 10 + i64::from(digit);
-    }
-    Some(if negative { -value } else { value })
-}
-
-/// `-1.5` or `2`: digits, at most one point between them. Both parsers round to the nearest.
-fn float<T: str::FromStr>(text: &[u8]) -> Option<T> {
-    let digits = text.strip_prefix(b"-").unwrap_or(text);
-    let points = digits.iter().filter(|&&c| c == b'.').count();
-    let plain = digits.iter().all(|c| c.is_ascii_digit() || *c == b'.');
-    let bordered = digits.first()?.is_ascii_digit() && digits.last()?.is_ascii_digit();
-    if !plain || !bordered || points > 1 || text.len() > FLOAT_LENGTH {
-        return None;
-    }
-    str::from_utf8(text).ok()?.parse().ok()
 }

@@ -11,6 +11,7 @@ import pytest
 from tests.native.cores import WITH_CORE
 from tidemill.native import library as module
 from tidemill.native.csv import plain_csv
+from tidemill.native.json import plain_json
 from tidemill.native.library import SWITCH, library
 from tidemill.runtime.spark.shipped import package_archive
 
@@ -56,3 +57,5 @@ def test_workers_find_it_in_the_package_they_are_sent(tmp_path: Path) -> None:
 def test_without_it_nothing_is_read(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("tidemill.native.csv.library", lambda: None)
     assert plain_csv(None, [], delimiter=",", quote="", null=None) is None
+    monkeypatch.setattr("tidemill.native.json.library", lambda: None)
+    assert plain_json(None, {}) is None

@@ -10,7 +10,7 @@ from importlib.resources import as_file, files
 NAME = "libtidemill_core.so"
 SWITCH = "TIDEMILL_COMPILED_CORE"
 """An environment variable: ``off`` makes this process and its workers use NumPy and Arrow alone."""
-_VERSION = 1
+_VERSION = 2
 """The version of the functions (``native/src/lib.rs``) that this package calls."""
 
 
@@ -41,4 +41,6 @@ def _declared(loaded: ctypes.CDLL) -> ctypes.CDLL:
         place, size, byte, byte, ctypes.c_char_p, size, place, size, size,
     ]  # fmt: skip
     loaded.tidemill_csv.restype = ctypes.c_int64
+    loaded.tidemill_json.argtypes = [place, size, place, place, place, size, size]
+    loaded.tidemill_json.restype = ctypes.c_int64
     return loaded

@@ -1,8 +1,9 @@
 """Reads lines of JSON objects into Arrow columns of given Flink types.
 
-Three tiers, each exact or refusing: Arrow's reader with native types; Arrow's reader with every
-scalar as text (captures that quote all values); Python, object by object, which is the authority
-and the only one that reports or skips errors. Cost per row: 0.3 µs, 0.6 µs, 10 µs or so.
+Four tiers, each exact or refusing: the compiled core, for flat columns; Arrow's reader with native
+types; Arrow's reader with every scalar as text (captures that quote all values); Python, object by
+object, which is the authority and the only one that reports or skips errors. Cost per row: 0.1 µs,
+0.3 µs, 0.6 µs, 10 µs or so.
 """
 
 from __future__ import annotations
@@ -10,6 +11,7 @@ from __future__ import annotations
 import json
 import re
 from collections.abc import Iterator
+from contextlib import suppress
 from dataclasses import dataclass
 from functools import singledispatch
 from typing import Any
@@ -24,20 +26,13 @@ from tidemill.connectors.formats.api import RecordError
 from tidemill.connectors.formats.json.values import FieldError, JsonRules, Number, compact, convert_row
 from tidemill.connectors.formats.text_lines import is_utf8
 from tidemill.connectors.formats.text_types import convert_text
+from tidemill.native.json import plain_json
 from tidemill.types import logical as t
 from tidemill.types.physical import arrow_schema, arrow_type
 
-_NATIVE = (
-    t.BooleanType,
-    t.TinyIntType,
-    t.SmallIntType,
-    t.IntType,
-    t.BigIntType,
-    t.FloatType,
-    t.DoubleType,
-    t.CharType,
-    t.VarCharType,
-)
+_NUMBERS = (t.TinyIntType, t.SmallIntType, t.IntType, t.BigIntType, t.FloatType, t.DoubleType)
+_NATIVE = (t.BooleanType, *_NUMBERS, t.CharType, t.VarCharType)
+_NESTED = (t.ArrayType, t.RowType, t.MapType, t.MultisetType)
 _NULL_LINE = re.compile(rb"\n[ \t\r]*null")
 _BOM = b"\xef\xbb\xbf"
 TOO_DEEP = "It is nested too deeply (Flink's parser gives up after 1000 levels)."
@@ -45,6 +40,9 @@ TOO_DEEP = "It is nested too deeply (Flink's parser gives up after 1000 levels).
 
 class _Refused(Exception):
     """This tier does not read the block exactly."""
+
+
+_REFUSALS = (_Refused, pa.ArrowInvalid, pa.ArrowNotImplementedError)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -65,13 +63,27 @@ class JsonReader:
 
     def read(self, data: pa.Buffer) -> JsonRows:
         """RecordError on the first record that does not fit, unless the rules are lenient."""
+        with suppress(*_REFUSALS):
+            return self._plain(data.slice(len(_BOM)) if bytes(data[: len(_BOM)]) == _BOM else data)
         raw = data.to_pybytes().removeprefix(_BOM)
         for textual in (False, True):
-            try:
+            with suppress(*_REFUSALS):
                 return self._vectorised(raw, textual=textual)
-            except (_Refused, pa.ArrowInvalid, pa.ArrowNotImplementedError):
-                continue
         return self._careful(raw)
+
+    def _plain(self, data: pa.Buffer) -> JsonRows:
+        """Every line is an object, so that rows and lines have the same numbers."""
+        if self.rules.fail_on_missing or any(isinstance(f.type, _NESTED) for f in self.fields):
+            raise _Refused
+        asked = {
+            f.name: arrow_type(f.type) if isinstance(f.type, _NUMBERS) else pa.string() for f in self.fields
+        }
+        found = plain_json(data, asked)
+        if found is None:
+            raise _Refused
+        columns = [_restore(f.type, c, self.rules) for f, c in zip(self.fields, found, strict=True)]
+        table = pa.Table.from_arrays(columns, schema=arrow_schema(self.fields))
+        return JsonRows(table=table, lines=np.arange(table.num_rows, dtype=np.int64))
 
     def _vectorised(self, raw: bytes, *, textual: bool) -> JsonRows:
         if not self.fields or self.rules.fail_on_missing or not is_utf8(pa.py_buffer(raw)) or _has_nulls(raw):
