@@ -340,6 +340,23 @@ def test_versions_of_a_view_over_changes(tmp_path: Path, spark: SparkSession, ro
     assert by_id(made, LEFT) == expected
 
 
+def test_zeros_have_versions_of_their_own(tmp_path: Path, spark: SparkSession) -> None:
+    """As in Flink; ``=`` takes the zeros for one, but a version is that of one key. NaN equals nothing."""
+    rows = tmp_path / "rows.csv"
+    rows.write_text("".join(f"{i},{k},{_time(5)}\n" for i, k in enumerate(("-0.0", "0.0", "NaN", "1.5"))))
+    made = Session({})
+    made.execute(
+        "CREATE TABLE t (i INT, k DOUBLE, ts TIMESTAMP(3), WATERMARK FOR ts AS ts - INTERVAL '60' SECOND)"
+        f" WITH ('connector' = 'filesystem', 'path' = '{rows}', 'format' = 'csv')",
+        f"CREATE TEMPORARY VIEW v AS {TOP.format('ts DESC, k', 't').replace('rate', 'i')}",
+    )
+    joined = "SELECT t.i, v.i FROM t LEFT JOIN v FOR SYSTEM_TIME AS OF t.ts ON t.k = v.k"
+    expected = Counter([(0, 0), (1, 1), (2, None), (3, 3)])
+    assert Counter(row for _, row in made.changes(joined)) == expected
+    made.execute("SET 'execution.runtime-mode' = 'batch'")
+    assert Counter(row for _, row in made.changes(joined)) == expected
+
+
 def test_outside_of_a_join(tmp_path: Path, spark: SparkSession) -> None:
     with pytest.raises(NotSupportedError, match="keep no versions"):
         session(tmp_path, 0).changes(

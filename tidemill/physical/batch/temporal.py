@@ -1,8 +1,9 @@
 """Temporal joins in batch: each left row with the last version up to its time, over all rows at once.
 
-Nothing is late. What a view of the first row of each key reads are its versions, as in a stream (see
-``physical.joins.temporal``), those that were the first when they came: the view itself gives only the last
-one here. What comes out of an aggregation comes in the order of its time. Flink has no such plan.
+Nothing is late. A version is found by identity of its key, as in a stream. What a view of the first row of
+each key reads are its versions, too (see ``physical.joins.temporal``), those that were the first when they
+came: the view itself gives only the last one here. What comes out of an aggregation comes in the order of
+its time. Flink has no such plan.
 """
 
 from __future__ import annotations
@@ -23,6 +24,7 @@ from tidemill.plan import nodes as n
 from tidemill.plan.event_time import event_times, version_times
 from tidemill.plan.expressions import Expr, InputRef, Literal, OverCall, SortKey
 from tidemill.types.logical import BOOLEAN, Field
+from tidemill.types.values import is_identity
 
 ALIVE, _ORDER = "$alive", "$order"
 
@@ -139,7 +141,8 @@ def plan_temporal_join(
     if not key or None in chosen:
         raise no_version_key(node, [node.right.fields[i].name for i in sorted(key)])
     taken = [k for k in chosen if k is not None]
-    others = [part for k, part in zip(keys, _equalities(node, width), strict=True) if k not in taken]
+    equal = zip(keys, _equalities(node, width), strict=True)
+    others = [part for k, part in equal if k not in taken or not is_identity(k.left.type)]
     order, added = _order(versions)
     alive = [] if versions.condition is None else [versions.condition]
     fields = [Field(f"{_ORDER}{i}", x.type) for i, x in enumerate(added)]

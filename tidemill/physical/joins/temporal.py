@@ -23,6 +23,7 @@ from tidemill.physical.versions import each_change
 from tidemill.plan import nodes as n
 from tidemill.plan.expressions import Call, Expr, InputRef, UserCall
 from tidemill.types.logical import BOOLEAN, Field
+from tidemill.types.values import is_identity
 
 _ALIVE = "$alive"
 
@@ -104,7 +105,7 @@ def as_it_runs(node: p.TemporalJoin) -> p.TemporalJoin:
             left_keys=tuple(node.left_keys[i] for i in keys),
             right_keys=tuple(node.right_keys[i] for i in keys),
             null_safe=tuple(node.null_safe[i] for i in keys),
-            by_identity=tuple(node.by_identity[i] for i in keys),
+            by_identity=(True,) * len(keys),
             residual=residual,
             alive=alive,
             latest=source.latest,
@@ -115,12 +116,13 @@ def as_it_runs(node: p.TemporalJoin) -> p.TemporalJoin:
 
 def _by_version_key(node: p.TemporalJoin) -> tuple[list[int], Expr | None]:
     """One equality for each column of the version key, and the others as a condition: they say of the version
-    that holds whether it is wanted."""
+    that holds whether it is wanted. Versions are told apart by identity, and so is a row's version found:
+    0.0 and -0.0 have versions of their own. An equality that says more of the key is a condition as well."""
     chosen = [node.right_keys.index(column) for column in node.version_key]
     fields, width = (*node.left.fields, *node.right.fields), len(node.left.fields)
     others: list[Expr] = []
     for i, (a, b) in enumerate(zip(node.left_keys, node.right_keys, strict=True)):
-        if i not in chosen:
+        if i not in chosen or not is_identity(fields[a].type):
             pair = tuple(InputRef(type=fields[c].type, index=c) for c in (a, width + b))
             function = "IS NOT DISTINCT FROM" if node.null_safe[i] else "="
             others.append(Call(type=BOOLEAN, function=function, args=pair))

@@ -12,12 +12,12 @@ from pyspark.sql.window import WindowSpec
 
 from tidemill.changelog.rowkind import SEQUENCE_COLUMN
 from tidemill.functions.casts_datetime import EPOCH, micros_between
-from tidemill.functions.values import marked, matching
+from tidemill.functions.values import marked
 from tidemill.physical.batch.nodes import TemporalJoin
 from tidemill.plan.nodes import JoinKind
 from tidemill.runtime.spark.batch_frames.over import sort_texts
 from tidemill.runtime.spark.expressions import Translator
-from tidemill.types.logical import APPROXIMATE_TYPES, Field, LocalZonedTimestampType
+from tidemill.types.logical import Field, LocalZonedTimestampType
 from tidemill.types.physical import quote
 
 _TIME, _SIDE, _ROW, _VERSION = "$time", "$side", "$row", "$version"
@@ -59,13 +59,9 @@ def temporal_frame(node: TemporalJoin, left: DataFrame, right: DataFrame, zone: 
 
 
 def _keyed(node: TemporalJoin, side: int, translator: Translator) -> list[Column]:
-    """The keys of one side in a form in which what is equal is one."""
-    found = []
-    for i, (*sides, null_safe) in enumerate(node.keys):
-        key = sides[side]
-        form = matching if isinstance(key.type, APPROXIMATE_TYPES) and not null_safe else marked
-        found.append(F.expr(form(translator.sql(key), key.type)).alias(f"$k{i}"))
-    return found
+    """The keys of one side in a form in which what is identical is one."""
+    keys = [sides[side] for *sides, _ in node.keys]
+    return [F.expr(marked(translator.sql(key), key.type)).alias(f"$k{i}") for i, key in enumerate(keys)]
 
 
 def _keys(names: list[str]) -> list[Column]:
