@@ -28,9 +28,9 @@ class Server:
         return f"jdbc:postgresql://127.0.0.1:{self.port}/postgres?user=postgres"
 
     def connect(self) -> psycopg.Connection[tuple[object, ...]]:
-        return psycopg.connect(
-            f"host=127.0.0.1 port={self.port} user=postgres dbname=postgres", autocommit=True
-        )
+        """A statement that waits for more than a minute is an error."""
+        place = f"host=127.0.0.1 port={self.port} user=postgres dbname=postgres"
+        return psycopg.connect(place, autocommit=True, options="-c statement_timeout=60000")
 
     def clear(self) -> None:
         """An empty database again."""
