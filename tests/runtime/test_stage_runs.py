@@ -7,7 +7,14 @@ from typing import Any
 import pytest
 
 from tidemill.client.progress import slow_node_line, slow_task_line
-from tidemill.runtime.stage_runs import OperatorRows, SlowNode, rows_from_sources, slow_tasks, stage_run
+from tidemill.runtime.stage_runs import (
+    OperatorRows,
+    SlowNode,
+    rows_from_sources,
+    slow_tasks,
+    stage_run,
+    with_rows_passed_on,
+)
 
 MB = 1 << 20
 
@@ -106,3 +113,16 @@ def test_rows_from_sources() -> None:
     operators = [OperatorRows(name=name, depth=depth, rows=rows) for name, depth, rows in below + other]
     assert rows_from_sources(operators) == 30 + 50 + 7
     assert rows_from_sources([]) == 0
+
+
+def test_rows_that_are_passed_on() -> None:
+    """An operator that counts no rows gives what is below it, if that is known."""
+    plan = [
+        ("Project", 0, None),
+        ("Sort", 1, None),
+        ("Filter", 2, 3),
+        ("Project", 3, None),
+        ("Scan", 4, None),
+    ]
+    operators = [OperatorRows(name=name, depth=depth, rows=rows) for name, depth, rows in plan]
+    assert [o.rows for o in with_rows_passed_on(operators)] == [3, 3, 3, None, None]

@@ -7,7 +7,7 @@ workers read. ``copies`` are attempts that started because another attempt was s
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from datetime import datetime
 from typing import Any
 
@@ -74,6 +74,16 @@ def rows_from_sources(operators: Sequence[OperatorRows]) -> int:
     return sum(_scanned(operators, place) for place in range(len(operators)) if _is_leaf(operators, place))
 
 
+def with_rows_passed_on(operators: Sequence[OperatorRows]) -> tuple[OperatorRows, ...]:
+    """With the rows of operators that count none and give as many rows as they read: a projection, a sort."""
+    found: list[OperatorRows] = []
+    for operator in reversed(operators):
+        if operator.rows is None and operator.name in _PASSING and found:
+            operator = replace(operator, rows=found[-1].rows)
+        found.append(operator)
+    return tuple(reversed(found))
+
+
 def _is_leaf(operators: Sequence[OperatorRows], place: int) -> bool:
     return place + 1 == len(operators) or operators[place + 1].depth <= operators[place].depth
 
@@ -83,6 +93,8 @@ def _scanned(operators: Sequence[OperatorRows], place: int) -> int:
     return operators[place - 2 if above == [_DECODING, _PARTS] else place].rows or 0
 
 
+_PASSING = ("Project", "Sort", "Exchange", "AQEShuffleRead", "Window")
+"""Each has one operator below it, which comes next from the result down."""
 _DECODING, _PARTS = "MapInArrow", "SerializeFromObject"
 SEEN_BYTES = 64 << 10
 """References to blocks and the numbers of splits are fewer; so little takes nobody a second to read."""

@@ -6,7 +6,7 @@ from typing import Any
 
 from pyspark.sql import DataFrame
 
-from tidemill.runtime.stage_runs import OperatorRows
+from tidemill.runtime.stage_runs import OperatorRows, with_rows_passed_on
 
 _ROWS = ("numOutputRows", "pythonNumRowsReceived")
 """What operators count their rows as."""
@@ -28,7 +28,7 @@ def operator_rows(frame: DataFrame) -> tuple[OperatorRows, ...]:
             found.append(OperatorRows(name=name.strip(), depth=depth, rows=_rows(plan)))
         below = _below(plan, name)
         waiting += [(one, depth + (not wraps)) for one in reversed(below)]
-    return tuple(found)
+    return with_rows_passed_on(found)
 
 
 def _below(plan: Any, name: str) -> list[Any]:
@@ -42,7 +42,7 @@ def _below(plan: Any, name: str) -> list[Any]:
 
 
 def _rows(plan: Any) -> int | None:
-    """None of one that does not count, as a projection."""
+    """None of one that does not count."""
     metrics = plan.metrics()
     for name in _ROWS:
         if metrics.contains(name):
