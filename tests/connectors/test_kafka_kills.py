@@ -22,7 +22,7 @@ ROWS = 200
 
 def run(folder: Path, step: str, time: int) -> int:
     command = [sys.executable, "-m", "tests.connectors.kafka_victim", str(folder), step, str(time)]
-    return subprocess.run(command, cwd=REPOSITORY, check=False, capture_output=True, timeout=600).returncode
+    return subprocess.run(command, cwd=REPOSITORY, check=False, capture_output=True, timeout=300).returncode
 
 
 def sums(broker: Broker, topic: str) -> Iterator[tuple[int, int]]:
@@ -31,7 +31,7 @@ def sums(broker: Broker, topic: str) -> Iterator[tuple[int, int]]:
         yield row["k"], row["c"]
 
 
-@pytest.mark.timeout(1800)
+@pytest.mark.timeout(900)
 def test_a_job_that_is_killed_again_and_again_shows_each_epoch_once(kafka: Broker, tmp_path: Path) -> None:
     source, target = kafka.topic(3), kafka.topic(2)
     for partition in range(3):
