@@ -9,6 +9,7 @@ from typing import Any
 
 import pytest
 from py4j.protocol import Py4JError
+from pyspark import SparkContext
 
 from tidemill.errors import SetupError
 from tidemill.spark_internals import versions
@@ -44,7 +45,7 @@ def running(monkeypatch: pytest.MonkeyPatch) -> Any:
 
     def begin(version: str) -> Any:
         context = Context(version)
-        monkeypatch.setattr(versions.SparkContext, "_active_spark_context", context)
+        monkeypatch.setattr(SparkContext, "_active_spark_context", context)
         return context
 
     return begin
@@ -81,6 +82,7 @@ def test_what_is_off_touches_no_private_part(running: Any) -> None:
     running("4.4.0")
     bare: Any = object()
     session: Any = Session()
+    remember_classes(bare)
     assert local_stream(bare) is None
     assert operators(bare, 10) == []
     assert of_unknown_size(bare) is bare
@@ -88,7 +90,6 @@ def test_what_is_off_touches_no_private_part(running: Any) -> None:
         tasks_at_once(bare, None)
     set_all(session, {"a": "1", "b": "x y"})
     assert session.conf == {"a": "1", "b": "x y"}
-    remember_classes(bare)
 
 
 @pytest.mark.parametrize(
