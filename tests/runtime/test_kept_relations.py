@@ -13,21 +13,21 @@ from pyspark.sql import SparkSession
 
 from tests.session.environments import ask, new_session
 from tidemill.connectors.filesystem import native
-from tidemill.connectors.filesystem.file_index import file_index
 from tidemill.errors import TidemillError
+from tidemill.spark_internals.file_index import file_index
+from tidemill.spark_internals.file_relations import file_relation
 
 NOON = dt.datetime(2024, 1, 1, 12, tzinfo=dt.UTC)
 
 
 def test_relations_are_kept(spark: SparkSession, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     made: list[str] = []
-    relation = native._relation
 
     def counted(spark: SparkSession, kind: str, index: Any, schema: str, *rest: Any) -> Any:
         made.append(schema)
-        return relation(spark, kind, index, schema, *rest)
+        return file_relation(spark, kind, index, schema, *rest)
 
-    monkeypatch.setattr(native, "_relation", counted)
+    monkeypatch.setattr(native, "file_relation", counted)
     rows = pa.table({"k": [1, 2], "v": ["a", "b"], "t": pa.array([NOON] * 2, pa.timestamp("ns", "UTC"))})
     parquet.write_table(rows, tmp_path / "1.parquet")
     session = new_session(parallelism__default="2", execution__runtime_mode="batch")
@@ -132,9 +132,9 @@ def test_what_opening_costs_by_the_users_own_setting(spark: SparkSession) -> Non
     """It counts for few files as for many; what the job has chosen does not."""
     own = spark.newSession()
     own.conf.set(native.OPENING, "1024")
-    assert native._sharing_out(own, 1) is own._jsparkSession
+    assert native._sharing_out(own, 1) is None
     own.conf.set(native.OPENING, native.OPENING_ONE_OF_MANY)
-    assert native._sharing_out(own, 100) is own._jsparkSession
+    assert native._sharing_out(own, 100) is None
     own.range(3).createTempView("other_rows")
     made = native._sharing_out(own, 1)
     assert made.conf().get(native.OPENING) == str(4 << 20)

@@ -8,20 +8,15 @@ from collections.abc import Iterable, Iterator, Sequence
 from typing import Any
 
 import pyarrow as pa
-from py4j.java_collections import ListConverter
 from pyspark.sql import DataFrame, SparkSession
+
+from tidemill.spark_internals.frames import text_frame
 
 
 def task_frame(spark: SparkSession, tasks: Sequence[Any]) -> DataFrame:
     """One row per task in a partition of its own, in order; ``assigned`` reads it. Plain values only: they
-    are pickled. The JVM hands the rows out itself, without a pass through Python."""
-    context: Any = spark.sparkContext
-    jvm: Any = spark._jvm
-    texts = [base64.b64encode(pickle.dumps(task)).decode() for task in tasks]
-    listed = ListConverter().convert(texts, context._gateway._gateway_client)
-    rows = context._jsc.parallelize(listed, max(len(texts), 1)).rdd()
-    made = spark._jsparkSession.createDataset(rows, getattr(jvm, "org.apache.spark.sql.Encoders").STRING())
-    return DataFrame(made.toDF(), spark)
+    are pickled."""
+    return text_frame(spark, [base64.b64encode(pickle.dumps(task)).decode() for task in tasks])
 
 
 def assigned(batches: Iterable[pa.RecordBatch]) -> Iterator[Any]:

@@ -11,7 +11,6 @@ from functools import partial
 from typing import TypeVar
 
 import pyarrow as pa
-from py4j.protocol import Py4JError
 from pyspark.sql import DataFrame
 from pyspark.sql import functions as F
 
@@ -49,9 +48,13 @@ from tidemill.runtime.spark.batch_frames.relation import Relation, Views, aliase
 from tidemill.runtime.spark.batch_frames.sharing import Sharing
 from tidemill.runtime.spark.failures import SENT_TOO_MUCH, full_text, translated
 from tidemill.runtime.spark.job_groups import give_up, grouped, wait_for_tasks, was_given_up
-from tidemill.runtime.spark.operator_rows import operator_rows
-from tidemill.runtime.spark.partitions_read import partitions_read
-from tidemill.runtime.spark.pipelined import (
+from tidemill.runtime.spark.plan_records import operator_rows, partitions_read
+from tidemill.runtime.spark.results import collected, local_rows
+from tidemill.runtime.spark.session import give_back, job_session, lent_session, time_zone, unless_given
+from tidemill.runtime.stage_runs import OperatorRows
+from tidemill.runtime.tables import make_sink
+from tidemill.spark_internals.errors import JavaError
+from tidemill.spark_internals.pipelined import (
     PIPELINED_SETTINGS,
     NothingExchanged,
     NotPipelined,
@@ -59,10 +62,6 @@ from tidemill.runtime.spark.pipelined import (
     tasks_at_once,
     why_not,
 )
-from tidemill.runtime.spark.results import collected, local_rows
-from tidemill.runtime.spark.session import give_back, job_session, lent_session, time_zone, unless_given
-from tidemill.runtime.stage_runs import OperatorRows
-from tidemill.runtime.tables import make_sink
 from tidemill.types.logical import Field
 from tidemill.types.physical import quote
 
@@ -384,7 +383,7 @@ def _operators(frame: DataFrame, request: JobRequest) -> tuple[OperatorRows, ...
         return ()
     try:
         return operator_rows(frame)
-    except Py4JError:
+    except JavaError:
         _LOGGER.warning("the rows of Spark's operators could not be read", exc_info=True)
         return ()
 

@@ -19,10 +19,9 @@ from pathlib import Path
 from types import ModuleType
 from typing import Any
 
-from pyspark import cloudpickle
-
 from tidemill.catalog.function import CatalogFunction
 from tidemill.errors import ValidationError
+from tidemill.spark_internals.pickling import pickled, send_by_value, sent_by_value
 from tidemill.user_functions.declared import plain_function
 from tidemill.user_functions.kinds import DeclarationError, UserFunction
 
@@ -31,7 +30,6 @@ _LIBRARIES = tuple(
     for name in ("stdlib", "platstdlib", "purelib", "platlib")
 )
 _OWN = "tidemill"
-_CLOUDPICKLE: Any = cloudpickle
 
 
 def load(function: CatalogFunction, folders: Sequence[str], files: str) -> UserFunction:
@@ -97,7 +95,7 @@ def _declared(found: Any, failed: str, called: str) -> UserFunction:
 
 def _check_travels(declared: UserFunction, failed: str) -> None:
     try:
-        _CLOUDPICKLE.dumps(declared.body)
+        pickled(declared.body)
     except Exception as e:
         raise ValidationError(
             f"{failed} It cannot be sent to Spark's Python workers: {e}.",
@@ -152,7 +150,7 @@ def _searching(folders: list[str]) -> Iterator[None]:
 
 def _forget_others(top: str) -> None:
     """Modules that another session loaded from elsewhere must not stand in for the ones meant here."""
-    ours = {name.partition(".")[0] for name in _CLOUDPICKLE.list_registry_pickle_by_value()}
+    ours = {name.partition(".")[0] for name in sent_by_value()}
     for name in {*ours, top} - {_OWN, "__main__"}:
         loaded = _file_of(sys.modules.get(name))
         if loaded and not _is_library(loaded) and _found_at(name) != loaded:
@@ -174,7 +172,7 @@ def _ship_by_value(module: ModuleType) -> None:
     root = _root_of(top, _file_of(sys.modules[top]) or file)
     for other in list(sys.modules.values()):
         if _is_beside(other, root):
-            _CLOUDPICKLE.register_pickle_by_value(other)
+            send_by_value(other)
 
 
 def _is_beside(module: ModuleType | None, root: str) -> bool:

@@ -13,7 +13,7 @@ from pyspark import SparkContext
 
 from tidemill.errors import SetupError
 from tidemill.runtime.spark import launch, session
-from tidemill.runtime.spark.failures import java_says
+from tidemill.spark_internals.errors import java_says
 
 OLD = """#!/bin/sh
 if [ "$1" = -version ]; then echo 'openjdk version "11.0.2" 2019-01-15' >&2; exit 0; fi

@@ -41,6 +41,7 @@ from tidemill.errors import ConnectorError, NotSupportedError, ValidationError
 from tidemill.files.fence import OPEN, Fence
 from tidemill.files.storage import Storage
 from tidemill.files.systems import SETTINGS
+from tidemill.spark_internals.versions import FILE_RELATIONS, is_on, spark_version
 from tidemill.types import logical as t
 from tidemill.types.logical import Field
 
@@ -231,6 +232,7 @@ def _why_own(found: Format, storage: Storage, request: SourceRequest) -> str:
     rows, and knows only the file systems that its classes are there for."""
     reasons = {
         f"the format is {request.options['format']}": not isinstance(found, NativeFormat),
+        f"Spark is {spark_version()}": not is_on(FILE_RELATIONS),
         "the order of rows matters": request.sequence,
         "metadata columns": bool(request.metadata),
         "not on a local disk": not storage.is_local,

@@ -27,7 +27,6 @@ from pyspark.sql import DataFrame, SparkSession
 
 from tidemill.connectors.api import NamedTable
 from tidemill.connectors.filesystem.changes import check_replaced, replaced, vanished
-from tidemill.connectors.filesystem.file_index import DATASOURCES, file_index
 from tidemill.connectors.filesystem.partitions import partition_values
 from tidemill.connectors.filesystem.reading import UNREADABLE
 from tidemill.connectors.formats.column_names import mistaken
@@ -42,6 +41,9 @@ from tidemill.connectors.formats.native import (
 from tidemill.errors import ConnectorError
 from tidemill.files.storage import FileEntry, FileList, Storage
 from tidemill.last_used import LastUsed
+from tidemill.spark_internals.file_index import file_index, size_of
+from tidemill.spark_internals.file_relations import file_relation, partition_paths, partition_spec
+from tidemill.spark_internals.sessions import TemporaryViews, copy_of
 from tidemill.types.logical import Field
 from tidemill.types.physical import arrow_schema, quote, spark_schema
 
@@ -86,7 +88,6 @@ _READ_BY = (
 )
 """Settings of a job by which the session that made a relation reads it."""
 
-_OPTION = "scala.Option"
 Columns = tuple[NativeColumn | None, ...]
 """Of a file by field; None for one that it does not have."""
 _Known = dict[int, tuple[StoredColumns, Columns | None]]
@@ -204,7 +205,7 @@ class NativeScan:
         if known is None:
             index = self._index(spark, group.files)
             session_of = _sharing_out(spark, len(group.files))
-            relation = _relation(spark, self.format.spark_class, index, schema, told, session_of)
+            relation = file_relation(spark, self.format.spark_class, index, schema, told, session_of)
             known = _Kept.of(relation, len(group.files))
             _TABLES.keep(key, known)
         texts = tuple(self._value(f, given).format(quote(f.name)) for f in self.fields)
@@ -238,7 +239,7 @@ class NativeScan:
     def _check_all_listed(self, index: Any, files: FileList) -> None:
         """Spark leaves out without a word what is gone when it looks, and reads no further than a file went
         then."""
-        if index.allFiles().size() == len(files) and index.sizeInBytes() == sum(f.size for f in files):
+        if size_of(index) == (len(files), sum(f.size for f in files)):
             return
         gone = next((f for f in files if self.storage.stat(f.path) is None), None)
         if gone is None:
@@ -248,10 +249,8 @@ class NativeScan:
 
     def _partitions(self, spark: SparkSession, files: FileList) -> Any:
         """Spark's PartitionSpec: the values of each directory, as our reader reads its name."""
-        jvm: Any = spark._jvm
-        spec = getattr(jvm, f"{DATASOURCES}.PartitionSpec")
         if not self.partitions:
-            return spec.emptySpec()
+            return partition_spec(spark, "", ())
         place = spark.sparkContext.applicationId, self.storage, self.partitions, self.default_partition
         directories = {f.path.rpartition("/")[0]: f.path for f in files}
         made = {directory: _PARTITIONS.get((place, directory)) for directory in directories}
@@ -259,8 +258,7 @@ class NativeScan:
         for directory, path in self._partition_paths(spark, {d: directories[d] for d in new}):
             made[directory] = path
             _PARTITIONS.keep((place, directory), path)
-        schema = _struct_type(jvm, spark_schema(self.partitions))
-        return spec(schema, jvm.PythonUtils.toSeq(list(made.values())))
+        return partition_spec(spark, spark_schema(self.partitions), list(made.values()))
 
     def _partition_paths(
         self, spark: SparkSession, directories: Mapping[str, str]
@@ -268,7 +266,6 @@ class NativeScan:
         """By directory Spark's PartitionPath; ``directories`` have the path of a file of each."""
         if not directories:
             return
-        jvm: Any = spark._jvm
         values = [
             partition_values(path, self.partitions, self.default_partition) for path in directories.values()
         ]
@@ -280,10 +277,8 @@ class NativeScan:
             names=[f.name for f in self.partitions],
         )
         frame = spark.createDataFrame(rows, spark_schema(self.partitions))
-        internal = frame._jdf.queryExecution().executedPlan().executeCollect()
-        path_of = getattr(jvm, f"{DATASOURCES}.PartitionPath")
-        for row, directory in zip(internal, directories, strict=True):
-            yield directory, path_of.apply(row, f"file:{self.storage.absolute(directory)}")
+        made = partition_paths(frame, list(map(self.storage.absolute, directories)))
+        yield from zip(directories, made, strict=True)
 
 
 @dataclass(frozen=True, slots=True)
@@ -300,37 +295,33 @@ class _Kept:
         """``frame`` under a name that no other has, in its session."""
         name = f"$table{next(_NUMBERS)}"
         frame.createTempView(quote(name))
-        return cls(name, _views(frame.sparkSession).getRawTempView(name).get(), files)
+        return cls(name, TemporaryViews(frame.sparkSession).get(name), files)
 
     def name_in(self, session: _Session) -> None:
         """From now on the session knows it."""
-        session.views.createTempView(self.name, self.relation, True)
+        session.views.put(self.name, self.relation)
 
 
 @dataclass(frozen=True, slots=True)
 class _Session:
-    """What is asked of a session once: each is a call into the JVM or more. ``views``: its catalog."""
+    """What is asked of a session once: each is a call into the JVM or more."""
 
     application: str
     read_by: tuple[str | None, ...]
-    views: Any
+    views: TemporaryViews
 
     @classmethod
     def of(cls, spark: SparkSession) -> _Session:
         known = _SESSIONS.get(spark)
         if known is None:
             read_by = tuple(spark.conf.get(key, None) for key in _READ_BY)
-            known = cls(spark.sparkContext.applicationId, read_by, _views(spark))
+            known = cls(spark.sparkContext.applicationId, read_by, TemporaryViews(spark))
             _SESSIONS[spark] = known
         return known
 
 
 _SESSIONS: WeakKeyDictionary[SparkSession, _Session] = WeakKeyDictionary()
 _NUMBERS = count()
-
-
-def _views(spark: SparkSession) -> Any:
-    return spark._jsparkSession.sessionState().catalog()
 
 
 _TABLES = LastUsed[_Kept](most=_KNOWN_TABLES, heaviest=_FILES_OF_TABLES, weight=lambda kept: kept.files)
@@ -362,33 +353,8 @@ def _footer(declared: NativeFormat, storage: Storage, file: FileEntry) -> Stored
 
 
 def _sharing_out(spark: SparkSession, files: int) -> Any:
-    """The session by whose settings so many files are shared out among tasks: Spark asks a relation's own."""
-    own = spark._jsparkSession
+    """The session by whose settings so many files are shared out among tasks: Spark asks a relation's own.
+    None for that of ``spark``."""
     if files > _FEW or spark.conf.get(OPENING, None) != OPENING_ONE_OF_MANY:
-        return own
-    made = own.cloneSession()
-    made.conf().set(OPENING, _OPENING_ONE_OF_FEW)
-    # It would hold on to the files of every table that the job reads.
-    made.sessionState().catalog().clearTempTables()
-    return made
-
-
-def _relation(
-    spark: SparkSession, spark_class: str, index: Any, schema: str, options: dict[str, str], session: Any
-) -> DataFrame:
-    jvm: Any = spark._jvm
-    made = getattr(jvm, f"{DATASOURCES}.HadoopFsRelation")(
-        index,
-        index.partitionSchema(),
-        _struct_type(jvm, schema),
-        getattr(jvm, _OPTION).empty(),
-        getattr(jvm, spark_class)(),
-        jvm.PythonUtils.toScalaMap(options),
-        session,
-    )
-    return DataFrame(spark._jsparkSession.baseRelationToDataFrame(made), spark)
-
-
-def _struct_type(jvm: Any, schema: str) -> Any:
-    made = getattr(jvm, "org.apache.spark.sql.types.StructType")
-    return made.fromDDL(schema) if schema else made()
+        return None
+    return copy_of(spark, {OPENING: _OPENING_ONE_OF_FEW})

@@ -14,13 +14,13 @@ import re
 from contextlib import suppress
 from urllib.parse import unquote
 
-from py4j.protocol import Py4JError
-from pyspark import SparkContext
 from pyspark.errors import PySparkException
 
 from tidemill import errors
 from tidemill.connectors.worker_errors import find_error
-from tidemill.runtime.spark.java_end import lost_driver
+from tidemill.spark_internals.driver import active_context
+from tidemill.spark_internals.driver_end import lost_driver
+from tidemill.spark_internals.errors import JavaError, java_text
 
 _RAISED = re.compile(r"\[USER_RAISED_EXCEPTION\]\s*(.*?)\s*SQLSTATE: ", re.DOTALL)
 # SQLSTATE's class 22: a value that an operation cannot take.
@@ -49,8 +49,6 @@ _BAD_FILE = re.compile(
     r"\[FAILED_READ_FILE\.(\w+)\] Encountered error while reading file (.+?)\.\s+(?:[A-Z][a-z]|SQLSTATE)"
 )
 _CAUSE = re.compile(r"^Caused by: (?:[\w.$]+(?:Exception|Error): )?(.*)$", re.MULTILINE)
-_CALL = re.compile(r"\s+at |\s+\.\.\. \d+ more")
-_MESSAGE = re.compile(r"^(?:Exception in thread \"[^\"]*\" |Caused by: |: )(?:[\w.$]+(?:Exception|Error): )?")
 _LOST = re.compile(
     r"Python worker (?:exited unexpectedly|failed to connect back)"
     r"|reading the port number from"
@@ -149,20 +147,11 @@ def _unwritten(text: str, batch: bool) -> errors.TidemillError | None:
 def local_folders() -> list[str]:
     """Where this process's Spark keeps what it has no memory for."""
     given = os.environ.get("SPARK_LOCAL_DIRS", "")
-    context = SparkContext._active_spark_context
+    context = active_context()
     if not given and context is not None:
-        with suppress(Py4JError):  # it may have ended
+        with suppress(JavaError):  # it may have ended
             given = context.getConf().get("spark.local.dir", "") or ""
     return [folder.strip() for folder in given.split(",") if folder.strip()]
-
-
-def java_says(text: str) -> str:
-    """What a Java program that ended, or a call that failed, says itself: the first message and the last
-    cause, without the classes of exceptions and the calls between them."""
-    lines = [line for line in text.splitlines() if line.strip() and not _CALL.match(line)]
-    causes = [line for line in lines if line.startswith("Caused by: ")]
-    said = [next((line for line in lines if _MESSAGE.match(line)), lines[0] if lines else ""), *causes[-1:]]
-    return ": ".join(dict.fromkeys(_MESSAGE.sub("", line).strip().rstrip(".") for line in said))
 
 
 def _worker_python(text: str) -> str:
@@ -200,7 +189,5 @@ def full_text(error: Exception) -> str:
     parts = [str(error)]
     if isinstance(error, PySparkException):
         parts.append(error.getMessage() or "")
-    java = getattr(error, "java_exception", None)
-    if java is not None:
-        parts.append(str(java.toString()))
-    return "\n".join(parts)
+    java = java_text(error)
+    return "\n".join([*parts, java] if java else parts)

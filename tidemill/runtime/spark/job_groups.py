@@ -14,10 +14,12 @@ from contextlib import contextmanager, nullcontext, suppress
 from dataclasses import dataclass, field
 from typing import Any
 
-from py4j.protocol import Py4JError, Py4JJavaError
 from pyspark import SparkContext
 
 from tidemill.runtime.spark.pools import POOL, in_turn
+from tidemill.spark_internals.driver import active_context
+from tidemill.spark_internals.errors import JavaError
+from tidemill.spark_internals.scheduler import cancel_group, wait_for_events
 
 _GROUP = ("spark.jobGroup.id", "spark.job.description", "spark.job.interruptOnCancel")
 _AGAIN_SECONDS = 0.2
@@ -100,7 +102,7 @@ def was_given_up(group: str) -> bool:
 
 def give_up_here(group: str) -> None:
     """As ``give_up``, in this process's Spark; nothing where none runs."""
-    context = SparkContext._active_spark_context
+    context = active_context()
     if context is not None:
         give_up(context, group)
 
@@ -114,16 +116,14 @@ def wait_for_tasks(context: SparkContext, group: str, seconds: float = TASKS_END
             if time.monotonic() > end:
                 return False
             time.sleep(_LOOK_SECONDS)
-    except (Py4JError, OSError):  # Spark itself has ended
+    except (JavaError, OSError):  # Spark itself has ended
         return False
     return True
 
 
 def has_tasks(context: SparkContext, group: str) -> bool:
     """Whether any of the group's is under way."""
-    java: Any = context._jsc
-    with suppress(Py4JJavaError):  # others are at work, and what they tell has not all been heard in time
-        java.sc().listenerBus().waitUntilEmpty(_TOLD_MILLIS)
+    wait_for_events(context, _TOLD_MILLIS)
     tracker = context.statusTracker()
     jobs = filter(None, map(tracker.getJobInfo, tracker.getJobIdsForGroup(group)))
     stages = (tracker.getStageInfo(stage) for job in jobs for stage in job.stageIds)
@@ -140,8 +140,7 @@ def _keep_giving_up(context: SparkContext, group: str, ended: threading.Event) -
 
 
 def _cancel(context: SparkContext, group: str) -> None:
-    java: Any = context._jsc
-    java.sc().cancelJobGroupAndFutureJobs(group, "it was cancelled")
+    cancel_group(context, group, "it was cancelled")
 
 
 def _set(context: SparkContext, key: str, value: str | None) -> None:

@@ -18,19 +18,14 @@ import threading
 from collections.abc import Mapping
 from typing import Any
 
-from py4j.protocol import Py4JError
-from pyspark import SparkConf
 from pyspark.errors import PySparkRuntimeError
-from pyspark.find_spark_home import _find_spark_home
-from pyspark.java_gateway import launch_gateway
 
 from tidemill.errors import SetupError
 from tidemill.runtime.spark.class_archive import ClassArchive, archive_of
-from tidemill.runtime.spark.failures import java_says
-from tidemill.runtime.spark.java_end import watch
+from tidemill.spark_internals.driver import spark_home, start_jvm
+from tidemill.spark_internals.driver_end import watch
+from tidemill.spark_internals.errors import java_says
 
-_LAUNCH: Any = launch_gateway
-_FIND_SPARK: Any = _find_spark_home
 JAVA_VERSION = 17
 """The oldest that Spark runs on."""
 
@@ -48,9 +43,6 @@ _INSTALL = (
     "macOS: brew install openjdk@17; elsewhere: https://adoptium.net), then put 'java' on the PATH or set "
     "JAVA_HOME."
 )
-# Spark SQL's first session spends most of its time in these. None of them touches what the core is made
-# of while it starts, or two class initialisers could wait for each other.
-_SLOW_CLASSES = ("org.apache.spark.sql.ml.InternalFunctionRegistration$",)
 
 
 def launch(settings: Mapping[str, str]) -> Any:
@@ -59,14 +51,11 @@ def launch(settings: Mapping[str, str]) -> Any:
     os.environ.setdefault("SPARK_LAUNCHER_OPTS", _SHORT_LIVED)
     if os.environ.get("LC_ALL") in _ASCII:
         os.environ["LC_ALL"] = "C.UTF-8"
-    archive = archive_of(java, _FIND_SPARK())
+    archive = archive_of(java, spark_home())
     told = {**settings, JAVA_OPTIONS: _java_options(settings.get(JAVA_OPTIONS, ""), archive)}
     errors = _ErrorStream()
     try:
-        gateway = _LAUNCH(
-            SparkConf().setAll(list(told.items())),
-            {"stdout": errors.writing_end, "stderr": errors.writing_end},
-        )
+        gateway = start_jvm(told, errors.writing_end)
     except PySparkRuntimeError as e:
         if archive is not None:
             archive.discard()
@@ -83,22 +72,6 @@ def _java_options(given: str, archive: ClassArchive | None) -> str:
     if archive is None or any(word in given for word in ("Archive", "-Xshare", "-Xlog")):
         return given
     return f"{given} {archive.options()}".strip()
-
-
-def load_classes(gateway: Any) -> threading.Thread:
-    """A thread that has begun to load what Spark SQL will need; wait for it before the first session."""
-    thread = threading.Thread(target=_load, args=(gateway,), name="tidemill-load-classes", daemon=True)
-    thread.start()
-    return thread
-
-
-def _load(gateway: Any) -> None:
-    for name in _SLOW_CLASSES:
-        try:
-            gateway.jvm.java.lang.Class.forName(name)
-        except Py4JError:
-            # Another build of Spark may lack it; the session does without.
-            continue
 
 
 def java_program() -> str:

@@ -13,70 +13,38 @@ from __future__ import annotations
 
 import os
 import tempfile
-from collections.abc import Callable, Iterator
-from contextlib import contextmanager, suppress
+from collections.abc import Iterator
+from contextlib import closing, contextmanager
 from dataclasses import dataclass, field
 from typing import IO, Any
 
 import pyarrow as pa
-from pyspark.errors.exceptions.captured import unwrap_spark_exception
-from pyspark.serializers import read_int
 from pyspark.sql import DataFrame
-from pyspark.sql.pandas.types import to_arrow_schema
-from pyspark.util import local_connect_and_auth
 
 from tidemill.errors import StateError
+from tidemill.spark_internals.results import arrow_schema, arrow_stream, local_stream, read_int
 
-_READ_INT: Callable[[IO[bytes]], int] = read_int
 MEMORY = 64 << 20
 """Bytes of a result that are kept in memory."""
 _ROOM = "Make room there, set TMPDIR to another folder, or write the result into a table with INSERT."
-_LOCAL = "LocalTableScan"
-_CONVERTERS = "org.apache.spark.sql.execution.arrow.ArrowConverters$"
-_ROWS, _BYTES = 1 << 20, 1 << 30
-"""Of one batch: nothing that is computed in the driver comes near."""
 
 
 def collected(frame: DataFrame, memory: int = MEMORY) -> pa.Table:
     """The rows of ``frame``, in order. Runs it; its errors are Spark's."""
-    schema = arrow_schema(frame)
-    port, secret, server = frame._jdf.collectAsArrowToPython()
-    spool = _Spool(memory)
-    ours = False
-    try:
-        with _stream(port, secret) as stream:
-            found = list(_in_order(stream, spool))
-    except StateError:
-        ours = True
-        raise
-    finally:
-        spool.close()
-        # Where we have failed, Spark says that nobody reads any more.
-        with suppress(Exception) if ours else unwrap_spark_exception():
-            server.getResult()
+    schema, spool = arrow_schema(frame), _Spool(memory)
+    with arrow_stream(frame) as stream, closing(spool):
+        found = list(_in_order(stream, spool))
     return pa.Table.from_batches(found).cast(schema) if found else schema.empty_table()
-
-
-@contextmanager
-def _stream(port: int | str, secret: str) -> Iterator[IO[bytes]]:
-    """What the JVM sends over a socket that it opened for one reader: at a port, or at the path of a file."""
-    stream, connection = local_connect_and_auth(port, secret)
-    connection.settimeout(None)
-    try:
-        yield stream
-    finally:
-        stream.close()
-        connection.close()
 
 
 def _in_order(stream: IO[bytes], spool: _Spool) -> Iterator[pa.RecordBatch]:
     """Batches come as their tasks end, then their order; an error of the JVM stands where the order would."""
     for batch in pa.ipc.open_stream(stream):
         spool.add(batch)
-    count = _READ_INT(stream)
+    count = read_int(stream)
     batches = spool.batches() if count > 0 else []
     for _ in range(count):
-        yield batches[_READ_INT(stream)]
+        yield batches[read_int(stream)]
 
 
 @dataclass(slots=True)
@@ -135,28 +103,13 @@ def _on_disk() -> Iterator[None]:
         raise StateError(said, hint=_ROOM) from None
 
 
-def arrow_schema(frame: DataFrame) -> pa.Schema:
-    """Instants have the zone UTC."""
-    return to_arrow_schema(
-        frame.schema,
-        error_on_duplicated_field_names_in_struct=True,
-        timezone="UTC",
-        prefers_large_types=False,
-    )
-
-
 def local_rows(frame: DataFrame) -> pa.Table | None:
     """The rows of ``frame``, in order; None where they take a job. Errors of what it computes are Spark's."""
-    java: Any = frame._jdf
-    plan = java.queryExecution().executedPlan()
-    if plan.nodeName() != _LOCAL:
+    found = local_stream(frame)
+    if found is None:
         return None
-    converters = getattr(getattr(frame.sparkSession._jvm, _CONVERTERS), "MODULE$")
-    batches = converters.toBatchWithSchemaIterator(
-        plan.rows().iterator(), plan.schema(), _ROWS, _BYTES, "UTC", True, False
-    )
     schema = arrow_schema(frame)
-    if not batches.hasNext():
+    if not found:
         return schema.empty_table()
-    with pa.ipc.open_stream(batches.next()) as stream:
+    with pa.ipc.open_stream(found) as stream:
         return stream.read_all().cast(schema)

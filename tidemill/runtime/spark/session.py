@@ -8,7 +8,6 @@ can run our tasks.
 from __future__ import annotations
 
 import os
-import string
 import sys
 import threading
 from collections import deque
@@ -17,17 +16,13 @@ from contextlib import nullcontext, suppress
 from dataclasses import dataclass, field
 from typing import Any
 
-from py4j.protocol import Py4JError
 from pyspark import SparkConf, SparkContext
 from pyspark.sql import SparkSession
 
 from tidemill.errors import SetupError
 from tidemill.runtime.spark.adaptive import WIDTH
 from tidemill.runtime.spark.applications import application_id
-from tidemill.runtime.spark.failures import java_says
-from tidemill.runtime.spark.java_end import ended, watch
-from tidemill.runtime.spark.java_view import remember_classes
-from tidemill.runtime.spark.launch import launch, load_classes
+from tidemill.runtime.spark.launch import launch
 from tidemill.runtime.spark.local_directory import check_local_directories
 from tidemill.runtime.spark.settings import (
     MASTER,
@@ -40,6 +35,12 @@ from tidemill.runtime.spark.settings import (
 from tidemill.runtime.spark.shipped import package_archive
 from tidemill.runtime.spark.slow_nodes import begin_to_exclude
 from tidemill.runtime.spark.workers import check_workers, no_answer, said_when_long
+from tidemill.spark_internals.class_lookups import remember_classes
+from tidemill.spark_internals.driver import active_context, end_jvm, load_classes, use_python
+from tidemill.spark_internals.driver_end import ended, watch_driver
+from tidemill.spark_internals.errors import JavaError, java_says
+from tidemill.spark_internals.sessions import TemporaryViews, set_all
+from tidemill.spark_internals.versions import LENT_SESSIONS, check_version, is_on
 
 
 @dataclass(slots=True)
@@ -75,8 +76,8 @@ class _Start:
     def _open(self, loading: threading.Thread) -> None:
         context = self._context()
         context.setLogLevel("ERROR")
-        # What names the workers' Python to PySpark is the driver's environment, or this.
-        context.pythonExec = self.settings[PYTHON]
+        check_version(context)
+        use_python(context, self.settings[PYTHON])
         loading.join()
         builder = SparkSession.builder
         for key, value in self.settings.items():
@@ -94,7 +95,7 @@ class _Start:
         try:
             with nullcontext() if is_within_machine(master) else said_when_long(no_answer(master)):
                 return SparkContext(conf=conf, gateway=self.gateway)
-        except Py4JError as e:
+        except JavaError as e:
             lost = ended(self.gateway, seconds=0.5)
             if lost is not None:
                 raise lost from e
@@ -115,17 +116,14 @@ class _Start:
         self._end()
 
     def _end(self) -> None:
-        context = SparkContext._active_spark_context
-        with suppress(Py4JError, OSError):  # its JVM may be gone
+        context = active_context()
+        with suppress(JavaError, OSError):  # its JVM may be gone
             if self.session is not None:
                 self.session.stop()
             elif context is not None:
                 context.stop()
             self.gateway.shutdown()
-        if self.gateway.proc is not None:
-            self.gateway.proc.stdin.close()
-            self.gateway.proc.wait()
-        SparkContext._gateway = SparkContext._jvm = None
+        end_jvm(self.gateway)
 
 
 class _Ahead:
@@ -137,7 +135,7 @@ class _Ahead:
 
     def begin(self, settings: Mapping[str, str]) -> None:
         with self._lock:
-            if self._start is None and SparkContext._active_spark_context is None:
+            if self._start is None and active_context() is None:
                 self._start = _Start(settings)
                 threading.Thread(target=self._start.run, name="tidemill-start", daemon=True).start()
 
@@ -163,7 +161,6 @@ _NO_MASTER = "stopped SparkContext"
 """What Spark comes upon, having given up to wait for its master."""
 _SUBMITTED = "PYSPARK_GATEWAY_PORT"
 """Set by ``spark-submit``, which has a JVM for this process already, with settings of its own."""
-_PLAIN = frozenset(string.ascii_letters + string.digits + ".-_/")
 _CHECKED: set[str] = set()
 """Applications whose workers have been asked."""
 _GIVEN: dict[str, frozenset[str]] = {}
@@ -205,7 +202,8 @@ def _submitted(options: Mapping[str, str]) -> SparkSession:
 def _adopted(session: SparkSession) -> SparkSession:
     """An application that somebody else may have started: its workers get our package, and are asked."""
     context = session.sparkContext
-    watch(SparkContext._gateway)
+    watch_driver()
+    check_version(context)
     if application_id(context) not in _CHECKED and not is_within_machine(context.master or ""):
         context.addPyFile(package_archive())
         check_workers(context)
@@ -218,7 +216,7 @@ def _running() -> SparkSession | None:
     active = SparkSession.getActiveSession()
     if active is not None:
         return active
-    return None if SparkContext._active_spark_context is None else SparkSession.builder.getOrCreate()
+    return None if active_context() is None else SparkSession.builder.getOrCreate()
 
 
 def unless_given(application: SparkSession, settings: Mapping[str, str]) -> dict[str, str]:
@@ -244,28 +242,8 @@ def job_session(application: SparkSession, *, settings: Mapping[str, str]) -> Sp
     """A session of its own for one job, with the confs that its frames rely on and ``settings``."""
     remember_classes(application.sparkContext)
     session = application.newSession()
-    _set(session, {**RUNTIME, **settings})
+    set_all(session, {**RUNTIME, **settings})
     return session
-
-
-def _set(session: SparkSession, settings: Mapping[str, str]) -> None:
-    """All at once: to set each is a call into the JVM."""
-    jvm: Any = session._jvm
-    java: Any = session._jsparkSession
-    lines = (f"{_escaped(key)}={_escaped(value)}\n" for key, value in settings.items())
-    properties = jvm.java.util.Properties()
-    properties.load(jvm.java.io.StringReader("".join(lines)))
-    java.sessionState().conf().setConf(properties)
-
-
-def _escaped(text: str) -> str:
-    """As Java's properties are written: every character that may mean something by its number in UTF-16."""
-    return "".join(c if c in _PLAIN else _numbered(c) for c in text)
-
-
-def _numbered(character: str) -> str:
-    units = character.encode("utf-16-be").hex()
-    return "".join(f"\\u{units[i : i + 4]}" for i in range(0, len(units), 4))
 
 
 def lent_session(application: SparkSession, *, settings: Mapping[str, str]) -> SparkSession:
@@ -277,9 +255,10 @@ def lent_session(application: SparkSession, *, settings: Mapping[str, str]) -> S
 def give_back(session: SparkSession, *, settings: Mapping[str, str], has_views: bool) -> None:
     """Of who was lent it for ``settings`` and has left nothing in it but temporary views, which nothing reads
     any more. Spark's catalog keeps the files of tables that a session has read: it is none of those."""
+    if not is_on(LENT_SESSIONS):
+        return
     if has_views:
-        java: Any = session._jsparkSession
-        java.sessionState().catalog().clearTempTables()
+        TemporaryViews(session).clear()
     _IDLE.append((_kind(session, settings), session))
 
 

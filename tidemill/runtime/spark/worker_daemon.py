@@ -15,28 +15,25 @@ from __future__ import annotations
 import contextlib
 import gc
 import sys
-from collections.abc import Callable
 from importlib import import_module
-from typing import Any
-
-from pyspark import daemon
 
 from tidemill.runtime.spark.allocation import keep_freed_memory
+from tidemill.spark_internals.class_names import PYTHON_WORKER
+from tidemill.spark_internals.daemon import Worker, serve
 
 WARM = (
-    "pyspark.worker",
+    PYTHON_WORKER,
     "pandas",
     "tidemill.connectors.filesystem.source",
     "tidemill.connectors.formats.csv.decode",
     "tidemill.runtime.spark.epoch_frames",
     "tidemill.runtime.spark.kernel",
 )
-_DAEMON: Any = daemon
 _ENDED = 1
 """The exit code of a worker that is not used again."""
 
 
-def frozen_after(work: Callable[..., object]) -> Callable[..., object]:
+def frozen_after(work: Worker) -> Worker:
     """``work``, one task of a worker, then what it has imported is frozen. What is garbage by then goes
     first: frozen, it would stay for good. A task whose reader has closed the connection, as a LIMIT
     with enough rows does, ends without a traceback."""
@@ -62,5 +59,4 @@ if __name__ == "__main__":
             import_module(name)
     gc.collect()
     gc.freeze()
-    _DAEMON.worker = frozen_after(_DAEMON.worker)
-    _DAEMON.manager()
+    serve(frozen_after)

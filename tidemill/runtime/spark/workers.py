@@ -13,18 +13,17 @@ import threading
 from collections.abc import Callable, Iterator
 from contextlib import AbstractContextManager, contextmanager
 from functools import partial
-from typing import Any
 
-from pyspark import SparkContext, cloudpickle
+from pyspark import SparkContext
 
 from tidemill.errors import SetupError
 from tidemill.runtime.spark import worker_versions
 from tidemill.runtime.spark.failures import WORKERS_PYTHON, translated
 from tidemill.runtime.spark.shipped import package_archive
 from tidemill.runtime.spark.worker_versions import LIBRARIES, MISSING, OWN
+from tidemill.spark_internals.pickling import send_by_name, send_by_value
 
 PATIENCE_SECONDS = 20.0
-_CLOUDPICKLE: Any = cloudpickle
 _LOGGER = logging.getLogger("tidemill")
 
 
@@ -68,11 +67,11 @@ def _major(version: str) -> str:
 @contextmanager
 def _by_value() -> Iterator[None]:
     """The question travels whole: where our package is missing it can still be asked."""
-    _CLOUDPICKLE.register_pickle_by_value(worker_versions)
+    send_by_value(worker_versions)
     try:
         yield
     finally:
-        _CLOUDPICKLE.unregister_pickle_by_value(worker_versions)
+        send_by_name(worker_versions)
 
 
 def said_when_long(text: str) -> AbstractContextManager[None]:

@@ -29,6 +29,7 @@ from tidemill.connectors.formats.columnar.tables import (
 from tidemill.connectors.formats.native import StoredColumns
 from tidemill.connectors.option_values import OptionValues
 from tidemill.errors import ConnectorError
+from tidemill.spark_internals.class_names import ORC
 from tidemill.types import logical as t
 from tidemill.types.logical import Field
 
@@ -159,7 +160,7 @@ class OrcFormat(Format):
     options: tuple[ConnectorOption, ...] = _OPTIONS
     extension = "orc"
     passes_options = True
-    spark_class = "org.apache.spark.sql.execution.datasources.orc.OrcFileFormat"
+    spark_class = ORC
 
     def framing(self, options: OptionValues) -> Framing:
         return Framing.ROW_GROUPS

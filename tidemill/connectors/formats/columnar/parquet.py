@@ -27,6 +27,7 @@ from tidemill.connectors.formats.columnar.tables import (
 )
 from tidemill.connectors.formats.native import StoredColumns
 from tidemill.connectors.option_values import OptionValues
+from tidemill.spark_internals.class_names import PARQUET
 from tidemill.types.logical import Field
 
 _OPTIONS = (
@@ -101,7 +102,7 @@ class ParquetFormat(Format):
     options: tuple[ConnectorOption, ...] = _OPTIONS
     extension = "parquet"
     passes_options = True
-    spark_class = "org.apache.spark.sql.execution.datasources.parquet.ParquetFileFormat"
+    spark_class = PARQUET
 
     def framing(self, options: OptionValues) -> Framing:
         return Framing.ROW_GROUPS

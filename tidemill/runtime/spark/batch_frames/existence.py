@@ -15,11 +15,12 @@ from tidemill.plan.predicates import conjuncts
 from tidemill.runtime.spark.batch_frames.equality import compares_alike, equal_sides
 from tidemill.runtime.spark.batch_frames.relation import Relation, aliased
 from tidemill.runtime.spark.expressions import Translator
+from tidemill.spark_internals.class_names import PUSH_PROJECTION_THROUGH_UNION
 from tidemill.types.physical import quote, spark_type
 
 BESIDE_UNIONS = {
     # Spark's rule loses the columns that EXISTS compares when it moves the column below a union.
-    "spark.sql.optimizer.excludedRules": "org.apache.spark.sql.catalyst.optimizer.PushProjectionThroughUnion"
+    "spark.sql.optimizer.excludedRules": PUSH_PROJECTION_THROUGH_UNION
 }
 """Spark's settings of queries that ask whether there is a row."""
 _FOUND = "$found"

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from pyspark.sql import DataFrame
 
+from tidemill.spark_internals.frames import of_unknown_size
+
 
 def kept(frame: DataFrame) -> DataFrame:
     """The rows of ``frame``, computed now, as the beginning of a new plan.
@@ -11,9 +13,4 @@ def kept(frame: DataFrame) -> DataFrame:
     A checkpoint still has the old plan's guess of its size. Guesses are multiplied join by join, and those of
     joins upon joins grow to numbers that take longer than the query: here nobody guesses.
     """
-    rows = frame.localCheckpoint()
-    session = rows.sparkSession
-    made = session._jsparkSession.internalCreateDataFrame(
-        rows._jdf.queryExecution().toRdd(), rows._jdf.schema(), False
-    )
-    return DataFrame(made, session)
+    return of_unknown_size(frame.localCheckpoint())

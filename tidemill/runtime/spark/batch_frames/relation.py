@@ -26,6 +26,8 @@ from pyspark.sql import DataFrame, SparkSession
 from tidemill.connectors.api import NamedTable
 from tidemill.last_used import LastUsed
 from tidemill.runtime.spark.applications import application_id
+from tidemill.spark_internals.frames import analysed_plan, frame_in, of_analysed
+from tidemill.spark_internals.versions import KNOWN_PLANS, is_on
 from tidemill.types.physical import quote
 
 _DEEPEST = 12
@@ -118,7 +120,7 @@ class Views:
         self.has_frames = self.has_views = True
         item = quote(f"$rows{next(self._numbers)}")
         if frame.sparkSession is not self.spark:
-            frame = self._of_plan(frame._jdf.logicalPlan())
+            frame = frame_in(self.spark, frame)
         frame.createTempView(item)
         return Relation(self, item, columns, made=frame, is_view=True)
 
@@ -147,20 +149,16 @@ class Views:
 
     def known(self, query: str) -> DataFrame:
         """``analysed``, by what Spark made of the same text before: where all it reads are tables by name."""
-        if self.has_frames:
+        if self.has_frames or not is_on(KNOWN_PLANS):
             return self.analysed(query)
         key = application_id(self.spark.sparkContext), frozenset(self.settings.items()), query
         known = _ANALYSED.get(key)
         if known is not None:
             self._waiting.clear()
-            return self._of_plan(known.plan)
+            return of_analysed(self.spark, known.plan)
         made = self.analysed(query)
-        _ANALYSED.keep(key, _Analysed(made._jdf.queryExecution().analyzed(), self._files + len(query)))
+        _ANALYSED.keep(key, _Analysed(analysed_plan(made), self._files + len(query)))
         return made
-
-    def _of_plan(self, plan: Any) -> DataFrame:
-        dataset = getattr(self.spark._jvm, "org.apache.spark.sql.classic.Dataset")
-        return DataFrame(dataset.ofRows(self.spark._jsparkSession, plan), self.spark)
 
 
 @dataclass(frozen=True, slots=True)

@@ -10,40 +10,23 @@ the same call, but Spark generates no code for a step that has it, and copies it
 
 from __future__ import annotations
 
-from typing import Any
-
-from pyspark.sql import Column, DataFrame, SparkSession
+from pyspark.sql import DataFrame
 from pyspark.sql import functions as F
-from pyspark.sql.classic.column import Column as ClassicColumn
 
 from tidemill.physical.batch import nodes as b
 from tidemill.runtime.spark.batch_frames.relation import Relation
+from tidemill.spark_internals.expressions import interrupted
+from tidemill.spark_internals.versions import STOPPABLE_ROWS, is_on
 
 
 def stoppable(rows: Relation) -> Relation:
     """The same rows, each of which a task takes only while it was not killed."""
+    if not is_on(STOPPABLE_ROWS):
+        return rows
     frame = rows.frame()
     killed = F.raise_error(F.lit("the task was killed")).cast("boolean")
-    kept: DataFrame = frame.filter(F.when(_interrupted(rows.views.spark), killed).otherwise(F.lit(True)))
+    kept: DataFrame = frame.filter(F.when(interrupted(rows.views.spark), killed).otherwise(F.lit(True)))
     return rows.views.of(kept, rows.columns)
-
-
-def _interrupted(spark: SparkSession) -> Column:
-    """Not deterministic, so that Spark asks for each row, where the filter stands."""
-    java: Any = spark._jvm
-    nothing = java.org.apache.spark.api.python.PythonUtils.toSeq(java.java.util.ArrayList())
-    call = java.org.apache.spark.sql.catalyst.expressions.objects.StaticInvoke(
-        java.java.lang.Class.forName("java.lang.Thread"),
-        java.org.apache.spark.sql.types.DataTypes.BooleanType,
-        "interrupted",
-        nothing,
-        nothing,
-        True,  # is NULL where an argument is: there are none
-        False,  # is never NULL
-        False,  # is deterministic
-        java.scala.Option.empty(),
-    )
-    return ClassicColumn(java.org.apache.spark.sql.classic.ExpressionUtils.column(call))
 
 
 def makes_many(node: b.BatchNode) -> bool:

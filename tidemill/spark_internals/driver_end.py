@@ -51,6 +51,11 @@ def watch(gateway: Any) -> None:
     logging.getLogger().addFilter(_is_news)
 
 
+def watch_driver() -> None:
+    """``watch`` for the JVM of the application that runs in this process."""
+    watch(SparkContext._gateway)
+
+
 def lost_driver() -> LostDriverError | None:
     """The error that stands for all others once this process's JVM has ended."""
     gateway: Any = SparkContext._gateway

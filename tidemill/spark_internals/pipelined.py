@@ -21,6 +21,20 @@ from typing import Any
 from pyspark import SparkContext
 from pyspark.sql import DataFrame, SparkSession
 
+from tidemill.spark_internals.java import (
+    SQL,
+    each,
+    executed_plan,
+    java_class,
+    java_frame,
+    java_session,
+    python_frame,
+    scala_object,
+    sequence,
+)
+from tidemill.spark_internals.scheduler import is_set, slots
+from tidemill.spark_internals.versions import PIPELINED_EXCHANGES, is_on, spark_version
+
 _EXCHANGE, _SHARED, _BROADCAST = "ShuffleExchangeExec", "ReusedExchangeExec", "BroadcastExchangeExec"
 _FIRST_IN_ORDER, _LIMITED = "TakeOrderedAndProjectExec", "CollectLimitExec"
 _MOVED = (_EXCHANGE, _FIRST_IN_ORDER, _LIMITED)
@@ -78,28 +92,33 @@ def pipelined(frame: DataFrame, sorts: int | None) -> DataFrame:
     """The rows of ``frame``, of a session with ``PIPELINED_SETTINGS``, in its order; ``NotPipelined`` where
     they cannot be had so. ``sorts``: the bytes of all that is put in order, at most, None for nobody knows.
     Runs what its joins send to every task, and its sub-queries, nothing else."""
+    _check_version()
     spark = frame.sparkSession
-    query: Any = frame._jdf
-    session: Any = spark._jsparkSession
     with _active(spark):
         plan, _ = _fitting(frame, sorts)
-        return DataFrame(session.internalCreateDataFrame(plan.execute(), query.schema(), False), spark)
+        schema = java_frame(frame).schema()
+        return python_frame(java_session(spark).internalCreateDataFrame(plan.execute(), schema, False), spark)
 
 
 def tasks_at_once(frame: DataFrame, sorts: int | None) -> int:
     """How many tasks ``pipelined`` runs, all beside each other; ``NotPipelined``. Runs nothing."""
+    _check_version()
     with _active(frame.sparkSession):
         return _fitting(frame, sorts)[1]
+
+
+def _check_version() -> None:
+    if not is_on(PIPELINED_EXCHANGES):
+        raise NotPipelined(f"they were not written for Spark {spark_version()}")
 
 
 @contextmanager
 def _active(spark: SparkSession) -> Iterator[None]:
     """An operator that is made belongs to the session that is active in the thread, and takes settings and
     metrics from it; a thread that made none has none."""
-    jvm: Any = spark._jvm
-    session: Any = getattr(jvm, "org.apache.spark.sql.classic.SparkSession")
+    session = java_class(spark.sparkContext, f"{SQL}.classic.SparkSession")
     before = session.getActiveSession()
-    session.setActiveSession(spark._jsparkSession)
+    session.setActiveSession(java_session(spark))
     try:
         yield
     finally:
@@ -111,28 +130,25 @@ def _active(spark: SparkSession) -> Iterator[None]:
 
 def _fitting(frame: DataFrame, sorts: int | None) -> tuple[Any, int]:
     """Spark's plan with stages as wide as there are slots for all of them, and how many tasks it has."""
-    query: Any = frame._jdf
     try:
-        plan = _Operator.of(query.queryExecution().executedPlan())
+        plan = _Operator.of(executed_plan(frame))
     except RecursionError:
         raise NotPipelined("the plan is too deep") from None
     if not any(True for _ in plan.exchanges()):
         raise NothingExchanged("nothing is exchanged")
-    slots = _slots(frame.sparkSession.sparkContext)
-    width = next((width for width in range(slots, 0, -1) if _tasks(plan, width) <= slots), 0)
+    free = _slots(frame.sparkSession.sparkContext)
+    width = next((width for width in range(free, 0, -1) if _tasks(plan, width) <= free), 0)
     if not width:
-        raise NotPipelined(f"{_tasks(plan, 1)} tasks must run at once, and there are {slots} slots")
+        raise NotPipelined(f"{_tasks(plan, 1)} tasks must run at once, and there are {free} slots")
     return _Writer(frame.sparkSession, width, sorts).made(plan), _tasks(plan, width)
 
 
 def _slots(context: SparkContext) -> int:
     """How many tasks can run at once. ``NotPipelined`` where Spark pipelines nothing."""
-    java: Any = context._jsc
-    spark = java.sc()
     for key in ("spark.speculation", "spark.dynamicAllocation.enabled"):
-        if spark.getConf().getBoolean(key, False):
+        if is_set(context, key):
             raise NotPipelined(f"{key} is on")
-    return int(spark.maxNumConcurrentTasks(spark.resourceProfileManager().defaultResourceProfile()))
+    return slots(context)
 
 
 @dataclass(frozen=True, slots=True)
@@ -154,8 +170,7 @@ class _Operator:
                 raise NotPipelined("an exchange is read twice")
         if name == _BROADCAST:
             return cls(java, name, (), 0)
-        found = java.children()
-        children = tuple(cls.of(found.apply(place)) for place in range(found.size()))
+        children = tuple(map(cls.of, each(java.children())))
         if name == _KEPT:
             raise NotPipelined("rows are kept in memory for several readers")
         return cls(java, name, children, 0 if children else java.execute().getNumPartitions())
@@ -237,7 +252,8 @@ class _Writer:
         way = exchange.java.outputPartitioning()
         kind = _class(way)
         if kind == _HASHED:
-            return self._java("sql.catalyst.plans.physical.HashPartitioning")(way.expressions(), self.width)
+            hashed = java_class(self.spark.sparkContext, f"{SQL}.catalyst.plans.physical.HashPartitioning")
+            return hashed(way.expressions(), self.width)
         if kind == _IN_ORDER:
             self._check_sorted()
         if kind not in (_ALL_TO_ONE, _IN_ORDER):
@@ -270,33 +286,21 @@ class _Writer:
         return self._operator("SortExec")(order, False, below, 0)
 
     def _exchange(self, way: Any, below: Any) -> Any:
-        origin = getattr(self._operator("exchange.ENSURE_REQUIREMENTS$"), "MODULE$")
-        unadvised = getattr(self._scala("None$"), "MODULE$")
+        origin = scala_object(self.spark.sparkContext, f"{SQL}.execution.exchange.ENSURE_REQUIREMENTS")
+        unadvised = scala_object(self.spark.sparkContext, "scala.None")
         return self._operator(f"exchange.{_EXCHANGE}")(way, below, origin, unadvised, True)
 
     def _one_task(self) -> Any:
-        return getattr(self._java("sql.catalyst.plans.physical.SinglePartition$"), "MODULE$")
+        return scala_object(self.spark.sparkContext, f"{SQL}.catalyst.plans.physical.SinglePartition")
 
     def _over(self, plan: Any, below: list[Any]) -> Any:
         """``plan`` with other inputs."""
         if not below:
             return plan
-        jvm: Any = self.spark._jvm
-        listed = jvm.java.util.ArrayList()
-        for each in below:
-            listed.add(each)
-        return plan.withNewChildren(self._java("api.python.PythonUtils").toSeq(listed))
+        return plan.withNewChildren(sequence(self.spark.sparkContext, below))
 
     def _operator(self, name: str) -> Any:
-        return self._java(f"sql.execution.{name}")
-
-    def _java(self, name: str) -> Any:
-        jvm: Any = self.spark._jvm
-        return getattr(jvm, f"org.apache.spark.{name}")
-
-    def _scala(self, name: str) -> Any:
-        jvm: Any = self.spark._jvm
-        return getattr(jvm, f"scala.{name}")
+        return java_class(self.spark.sparkContext, f"{SQL}.execution.{name}")
 
 
 def _class(java: Any) -> str:

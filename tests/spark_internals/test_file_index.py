@@ -12,7 +12,7 @@ import pytest
 from pyspark.sql import SparkSession
 
 from tests.session.environments import ask, new_session
-from tidemill.connectors.filesystem.file_index import file_index
+from tidemill.spark_internals.file_index import file_index
 
 DAYS = ("2026-01-01", "a b%=é", "2026-01-03")
 

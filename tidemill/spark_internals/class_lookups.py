@@ -12,6 +12,9 @@ from typing import Any
 from py4j.java_gateway import JavaClass, JavaMember, JVMView
 from pyspark import SparkContext
 
+from tidemill.spark_internals.java import jvm
+from tidemill.spark_internals.versions import CLASS_LOOKUPS, is_on
+
 
 class _Class(JavaClass):  # type: ignore[misc]
     """Fields are asked for each time: they change."""
@@ -36,6 +39,8 @@ class _View(JVMView):  # type: ignore[misc]
 
 def remember_classes(context: SparkContext) -> None:
     """From now on, for whoever uses the context."""
-    view: Any = context._jvm
+    if not is_on(CLASS_LOOKUPS):
+        return
+    view = jvm(context)
     if type(view) is JVMView:
         view.__class__ = _View

@@ -8,7 +8,7 @@ import pytest
 from py4j.java_gateway import java_import
 from pyspark.sql import SparkSession
 
-from tidemill.runtime.spark.java_view import remember_classes
+from tidemill.spark_internals.class_lookups import remember_classes
 
 
 def test_classes_and_methods_are_looked_up_once(spark: SparkSession, monkeypatch: pytest.MonkeyPatch) -> None:

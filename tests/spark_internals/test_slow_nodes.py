@@ -6,7 +6,7 @@ from typing import Any
 
 from pyspark.sql import SparkSession
 
-from tidemill.runtime.spark.slow_nodes import made
+from tidemill.spark_internals.slow_nodes import made
 
 MILLIS, BEGAN = 60_000, 1_000_000
 STAGE, TASK = 7, 3

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from tidemill.runtime.spark.pipelined import why_not
+from tidemill.spark_internals.pipelined import why_not
 
 _ABORTED = "Job aborted due to stage failure: Task 0 in stage 5.0 failed 1 times: "
 

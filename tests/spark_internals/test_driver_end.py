@@ -12,7 +12,7 @@ import pytest
 from py4j.protocol import ERROR, Py4JError
 
 from tidemill.errors import LostDriverError
-from tidemill.runtime.spark import java_end
+from tidemill.spark_internals import driver_end
 
 
 @dataclass
@@ -33,7 +33,7 @@ class Gateway:
     def __init__(self, answer: str | Exception, *, with_process: bool = True) -> None:
         self.proc = subprocess.Popen(["cat"], stdin=subprocess.PIPE) if with_process else None
         self._gateway_client: Any = Client(answer)
-        java_end.watch(self)
+        driver_end.watch(self)
 
     def ask(self) -> str:
         return str(self._gateway_client.send_command("?"))
@@ -67,7 +67,7 @@ def test_calls_into_a_killed_jvm(gateways: list[Gateway], answer: str | Exceptio
 def test_calls_into_a_jvm_that_lives(gateways: list[Gateway]) -> None:
     gateways.append(Gateway("yes"))
     assert gateways[0].ask() == "yes"
-    assert java_end.ended(gateways[0], 0.0) is None
+    assert driver_end.ended(gateways[0], 0.0) is None
 
 
 def test_a_jvm_that_somebody_else_started() -> None:
