@@ -132,6 +132,8 @@ def test_null_literal_names_elements_of_arrays() -> None:
         ([None, 1], 2),
         ([None], None),
     ]
+    texts = {"a": t.ArrayType(element=t.STRING)}
+    assert decode("csv", texts, "N;x\nN\n", {"csv.null-literal": "N"}) == [([None, "x"],), ([None],)]
 
 
 @pytest.mark.parametrize(
