@@ -55,9 +55,9 @@ _OF_A_MESSAGE: dict[str, Callable[[Message], Any]] = {
 @dataclass(frozen=True, slots=True, kw_only=True)
 class KafkaRows:
     """``fields``: what to give, in order, each a column of ``value``, of ``key`` or of ``metadata`` (by field
-    the key of Kafka's). ``key`` is None where nothing of it is needed. ``of_key``: the columns of the key, with
-    their names in its format. ``upserts``: a message without a value deletes its key. ``changelog``: the
-    rows have ``$kind``."""
+    the key of Kafka's). ``key`` is None where nothing of it is needed. ``of_key``: the columns of the key,
+    with their names in its format. ``upserts``: a message without a value deletes its key. ``changelog``:
+    the rows have ``$kind``."""
 
     fields: tuple[Field, ...]
     value: MessageDecoder
