@@ -7,6 +7,7 @@ from typing import Any
 import pyarrow as pa
 import pytest
 
+from tidemill.connectors.formats.api import TextEncoder
 from tidemill.connectors.kafka.staging import MessageEncoder
 from tidemill.errors import ConnectorError
 from tidemill.types import logical as t
@@ -15,7 +16,7 @@ from tidemill.types.logical import Field
 INSTANT = pa.timestamp("us", tz="UTC")
 
 
-class Texts:
+class Texts(TextEncoder):
     """The column v as it is."""
 
     def texts(self, table: pa.Table) -> pa.Array:
