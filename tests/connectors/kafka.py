@@ -96,6 +96,13 @@ class Broker:
             producer.produce(topic, value, key, partition, **more)
         assert producer.flush(30) == 0
 
+    def commit(self, group: str, topic: str, offsets: Mapping[int, int]) -> None:
+        """The offsets of a consumer group, which are there when this returns."""
+        consumer = Consumer({"bootstrap.servers": self.servers, "group.id": group, "log_level": 0})
+        told = [TopicPartition(topic, partition, offset) for partition, offset in offsets.items()]
+        consumer.commit(offsets=told, asynchronous=False)
+        consumer.close()
+
     def messages(self, topic: str, isolation: str = "read_committed") -> list[Message]:
         """All that is there, partition by partition."""
         settings = {

@@ -156,9 +156,10 @@ def test_metadata() -> None:
     assert decode("ogg-json", {"a": t.INT}, text, metadata={"e": ("event-timestamp", micros)}) == [
         ("+I", 1, first)
     ]
-    text = '{"type":"delete","data":{"a":1},"table":"t","ts":1500}\n'
+    text = '{"type":"delete","data":{"a":1},"table":"t","ts":1600000000}\n'
     keys = {"t": ("table", t.STRING), "i": ("ingestion-timestamp", millis)}
-    assert decode("maxwell-json", {"a": t.INT}, text, metadata=keys) == [("-D", 1, "t", first)]
+    seconds = datetime(2020, 9, 13, 12, 26, 40, tzinfo=UTC)
+    assert decode("maxwell-json", {"a": t.INT}, text, metadata=keys) == [("-D", 1, "t", seconds)]
 
 
 def test_canal_filters_look_before_types() -> None:

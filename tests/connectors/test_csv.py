@@ -42,6 +42,8 @@ LENIENT = {"csv.ignore-parse-errors": "true"}
         ('1,,1\n2,"",2\n,x,\n', {"csv.null-literal": ""}, [(1, None, 1), (2, None, 2), (None, "x", None)]),
         ("#1,x,1\n  # 2\n3,y,2\n", {"csv.allow-comments": "true"}, [(3, "y", 2)]),
         ("1\tx\t1", {"csv.field-delimiter": "\\t"}, [(1, "x", 1)]),
+        ("1;x;1", {"csv.field-delimiter": "\\;"}, [(1, "x", 1)]),
+        ("1\x01x\x011", {"csv.field-delimiter": "\\u0001"}, [(1, "x", 1)]),
         ("1,'x,y',1\n", {"csv.quote-character": "'"}, [(1, "x,y", 1)]),
         ('1,"x",1\n', {"csv.disable-quote-character": "true"}, [(1, '"x"', 1)]),
         ('1,a\\,b,1\n2,"x\\"y",2\n', {"csv.escape-character": "\\"}, [(1, "a,b", 1), (2, 'x"y', 2)]),
@@ -130,6 +132,8 @@ def test_null_literal_names_elements_of_arrays() -> None:
         ([None, 1], 2),
         ([None], None),
     ]
+    texts = {"a": t.ArrayType(element=t.STRING)}
+    assert decode("csv", texts, "N;x\nN\n", {"csv.null-literal": "N"}) == [([None, "x"],), ([None],)]
 
 
 @pytest.mark.parametrize(

@@ -104,11 +104,7 @@ def test_startup_and_bounded_modes(kafka: Broker) -> None:
     for n in range(6):
         kafka.produce(topic, [(None, "{}")], n % 2, timestamp=1000 * (n + 1))
     kafka.produce(topic, [(None, "{}")], 0, timestamp=9000)
-    cluster = KafkaCluster(given={"bootstrap.servers": kafka.servers})
-    cluster.commit("g", {(topic, 0): 1, (topic, 1): 2})
-    deadline = time.monotonic() + 30
-    while not cluster.committed("g", [(topic, 0)]):
-        assert time.monotonic() < deadline
+    kafka.commit("g", topic, {0: 1, 1: 2})
 
     def of(start: str, end: str, more: Mapping[str, str] | None = None) -> dict[str, list[int]]:
         modes = {"scan.startup.mode": start, "scan.bounded.mode": end, "properties.group.id": "g"}
@@ -126,7 +122,12 @@ def test_startup_and_bounded_modes(kafka: Broker) -> None:
         "scan.startup.specific-offsets": "partition:0,offset:2;partition:1,offset:1",
         "scan.bounded.specific-offsets": "partition:0,offset:3",
     }
-    assert of("specific-offsets", "specific-offsets", specific) == {"0": [2, 3], "1": [1, 3]}
+    # The group says of partitions that are not named.
+    assert of("specific-offsets", "specific-offsets", specific) == {"0": [2, 3], "1": [1, 2]}
+    named = {"scan.startup.specific-offsets": "partition:0,offset:3"}
+    assert of("specific-offsets", "latest-offset", named) == {"0": [3, 4], "1": [2, 3]}
+    alone = {**named, "properties.group.id": "nobody"}
+    assert of("specific-offsets", "latest-offset", alone) == {"0": [3, 4], "1": [0, 3]}
 
 
 def test_offsets_that_are_gone_are_an_error_with_both_offsets(kafka: Broker) -> None:

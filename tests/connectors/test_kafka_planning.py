@@ -17,6 +17,7 @@ from tidemill.connectors.kafka.cluster import KafkaCluster, Topic
 from tidemill.connectors.kafka.offsets import KafkaRange, Partition, from_json, ranges
 from tidemill.connectors.kafka.options import EARLIEST, LATEST, UNBOUNDED, Bound
 from tidemill.connectors.kafka.reading import KafkaReader, tasks
+from tidemill.connectors.kafka.sending import Plain, _idempotent
 from tidemill.connectors.kafka.sharing import shared_out
 from tidemill.connectors.kafka.source import KafkaSource
 from tidemill.connectors.registry import validate
@@ -126,6 +127,14 @@ def test_a_bounded_table_ends_where_it_ended_when_the_job_began() -> None:
     assert made.is_finished(last)
 
 
+@pytest.mark.parametrize(("start", "finished"), [(LATEST, True), (EARLIEST, False)])
+def test_a_bounded_table_without_messages_is_finished(start: str, finished: bool) -> None:
+    made = source(Topics({0: 3, 1: 0}), bounded=LATEST, start=start)
+    assert not made.is_finished(None)
+    made.next_offset(None, ReadLimit())
+    assert made.is_finished(None) == finished
+
+
 def test_a_table_begins_where_it_began_although_nothing_was_read() -> None:
     """Messages that come between two plans are not before the first one."""
     topics = Topics({0: 5})
@@ -223,3 +232,26 @@ def test_java_s_properties_are_librdkafka_s() -> None:
         "sasl.password": "its",
     }
     assert properties.producer(given)["acks"] == "all"
+
+
+@pytest.mark.parametrize(
+    "more",
+    [
+        {"acks": "1"},
+        {"acks": "all"},
+        {"retries": "0"},
+        {"max.in.flight.requests.per.connection": "7"},
+        {"enable.idempotence": "false"},
+    ],
+)
+def test_a_sink_without_transactions_takes_weaker_properties(more: dict[str, str]) -> None:
+    """The client refuses an idempotent producer with some of them; Java's client makes a plain one."""
+    Plain(given={"bootstrap.servers": "127.0.0.1:1", **more})._producer()
+
+
+def test_a_sink_is_idempotent_unless_the_table_says_otherwise() -> None:
+    """Idempotent producers refuse acks = 1, if they are asked for by name."""
+    asked = {"bootstrap.servers": "127.0.0.1:1", "acks": "1", "enable.idempotence": "true"}
+    with pytest.raises(ValidationError, match="acks"):
+        Plain(given=asked)._producer()
+    assert _idempotent({"bootstrap.servers": "h:1", "acks": "-1"})

@@ -122,6 +122,23 @@ def test_columns_of_the_key_may_have_a_prefix() -> None:
     assert read(columns, options, messages, wanted=["k_b"]) == [{"k_b": "x"}, {"k_b": None}]
 
 
+def test_a_prefix_keeps_columns_of_key_and_value_apart_that_have_one_name() -> None:
+    options = {
+        "key.format": "json",
+        "key.fields-prefix": "k_",
+        "value.format": "json",
+        "value.fields-include": "EXCEPT_KEY",
+    }
+    columns = {"k_a": t.INT, "a": t.BIGINT}
+    messages = [(b'{"a":1}', b'{"a":2}'), (b'{"a":3}', b'{"a":null}')]
+    assert read(columns, {**options, "key.fields": "k_a"}, messages) == [
+        {"k_a": 1, "a": 2},
+        {"k_a": 3, "a": None},
+    ]
+    gone = read(columns, {**BY_KEY, **options}, [(b'{"a":1}', None)], key=("k_a",))
+    assert gone == [{"k_a": 1, "a": None, KIND_COLUMN: "-D"}]
+
+
 def test_raw_keys_and_values_may_be_missing() -> None:
     options = {
         "key.format": "raw",

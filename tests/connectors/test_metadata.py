@@ -14,7 +14,7 @@ from tests.connectors.sources import table
 from tests.runtime.running import folded
 from tests.session.environments import ask, new_session
 from tidemill.connectors import registry
-from tidemill.errors import ValidationError
+from tidemill.errors import NotSupportedError, ValidationError
 from tidemill.types import logical as t
 
 FILES = {"connector": "filesystem", "path": "/tmp/x"}
@@ -63,6 +63,15 @@ def test_no_sink_stores_metadata(options: dict[str, str]) -> None:
     message = refused(options, "source.table", role="sink")
     assert "SupportsWritingMetadata" in message
     assert "VIRTUAL" in message
+
+
+def test_a_stored_column_may_hold_null_where_its_key_does_not() -> None:
+    kafka = {"connector": "kafka", "topic": "t", "properties.bootstrap.servers": "h:1", "format": "json"}
+    headers = t.MapType(key=t.STRING, value=t.VarBinaryType())
+    registry.validate(table({"a": t.INT}, kafka, metadata={"headers": headers}), kafka, role="sink")
+    local = table({"a": t.INT}, kafka, metadata={"timestamp": t.TimestampType(precision=3)})
+    with pytest.raises(NotSupportedError, match=r"'timestamp' of type TIMESTAMP\(3\)"):
+        registry.validate(local, kafka, role="sink")
 
 
 def test_the_column_must_be_castable_from_the_key() -> None:

@@ -13,6 +13,7 @@ from tidemill.connectors.option_values import spelling_hint
 from tidemill.errors import NotSupportedError, ValidationError
 from tidemill.functions.casts import can_cast
 from tidemill.types.logical import LogicalType
+from tidemill.types.physical import arrow_type
 
 
 def metadata_columns(table: CatalogTable) -> tuple[Column, ...]:
@@ -48,7 +49,7 @@ def check_readable(table: CatalogTable, connector: str, keys: Mapping[str, Logic
 
 def check_writable(table: CatalogTable, connector: str, keys: Mapping[str, LogicalType]) -> None:
     """ValidationError for metadata columns that are not VIRTUAL and that ``connector``, which can write
-    ``keys``, cannot store; NotSupportedError for such a column of another type than its key's."""
+    ``keys``, cannot store; NotSupportedError for such a column whose values look different from its key's."""
     columns = [c for c in metadata_columns(table) if not c.virtual]
     if columns and not keys:
         raise ValidationError(
@@ -61,7 +62,7 @@ def check_writable(table: CatalogTable, connector: str, keys: Mapping[str, Logic
         key = key_of(column)
         if key not in keys:
             raise _unknown_key(column, table, connector, keys, "writing", "Sink")
-        if column.type.with_nullable(True) != keys[key].with_nullable(True):
+        if arrow_type(column.type) != arrow_type(keys[key]):
             raise NotSupportedError(
                 f"Writing metadata column '{column.name}' of type {column.type} as '{key}',"
                 f" which is {keys[key]}",

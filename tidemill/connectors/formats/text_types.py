@@ -190,7 +190,10 @@ def _(kind: t.ArrayType, values: pa.Array, rules: scalars.TextRules) -> pa.Array
         return pa.nulls(len(values), arrow_type(kind))
     parts = pc.split_pattern(values, rules.element_delimiter)
     empty = np.asarray(pc.fill_null(pc.equal(values, ""), False))
-    elements = convert_text(parts.flatten(), kind.element, rules)
+    texts = parts.flatten()
+    if rules.null_element is not None:
+        texts = pc.if_else(pc.equal(texts, rules.null_element), pa.scalar(None, pa.string()), texts)
+    elements = convert_text(texts, kind.element, rules)
     lengths = np.asarray(pc.fill_null(pc.list_value_length(parts), 0)).astype(np.int64)
     if elements.bad is not None or empty.any():
         return pa.nulls(len(values), arrow_type(kind))

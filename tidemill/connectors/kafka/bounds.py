@@ -24,8 +24,10 @@ def begins(
     if bound.mode == TIMESTAMP:
         return cluster.at(wanted, bound.millis or 0)
     if bound.mode == SPECIFIC:
-        # As in Flink: partitions that are not named begin with their first message.
-        return {**cluster.earliest(wanted), **_specific(bound, wanted)}
+        # As in Flink: partitions that are not named begin as the group says, else with their first message.
+        named = _specific(bound, wanted)
+        others = [p for p in wanted if p not in named]
+        return {**cluster.earliest(others), **_committed(cluster, group, others), **named}
     found = cluster.committed(group, wanted)
     missing = [p for p in wanted if p not in found]
     if missing and not reset:
@@ -46,8 +48,12 @@ def stops(bound: Bound, cluster: KafkaCluster, group: str, partitions: Iterable[
         return latest
     if bound.mode == TIMESTAMP:
         return cluster.at(wanted, bound.millis or 0)
-    named = _specific(bound, wanted) if bound.mode == SPECIFIC else cluster.committed(group, wanted)
-    return {**latest, **named}
+    named = _specific(bound, wanted)
+    return {**latest, **_committed(cluster, group, [p for p in wanted if p not in named]), **named}
+
+
+def _committed(cluster: KafkaCluster, group: str, partitions: list[Partition]) -> Offsets:
+    return cluster.committed(group, partitions) if group and partitions else {}
 
 
 def _specific(bound: Bound, partitions: list[Partition]) -> Offsets:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+import time
 from collections.abc import Callable, Iterable, Mapping
 from concurrent.futures import Future
 from dataclasses import dataclass, field
@@ -25,8 +26,28 @@ from tidemill.connectors.kafka.offsets import Partition
 from tidemill.errors import ConnectorError
 
 Found = TypeVar("Found")
+Asked = TypeVar("Asked")
 TIMEOUT = 30.0
 """Seconds for an answer; librdkafka asks again where a broker is away for a while."""
+_PAUSE = 0.2
+_NOT_YET = frozenset(
+    {
+        KafkaError.COORDINATOR_LOAD_IN_PROGRESS,
+        KafkaError.COORDINATOR_NOT_AVAILABLE,
+        KafkaError.NOT_COORDINATOR,
+        KafkaError.LEADER_NOT_AVAILABLE,
+        KafkaError.NOT_LEADER_FOR_PARTITION,
+        KafkaError.BROKER_NOT_AVAILABLE,
+        KafkaError.REPLICA_NOT_AVAILABLE,
+        KafkaError.OFFSET_NOT_AVAILABLE,
+        KafkaError.FENCED_LEADER_EPOCH,
+        KafkaError.UNKNOWN_LEADER_EPOCH,
+        KafkaError.KAFKA_STORAGE_ERROR,
+        KafkaError.REQUEST_TIMED_OUT,
+        KafkaError.NETWORK_EXCEPTION,
+    }
+)
+"""What a broker answers that has just started, or while partitions and groups move to another broker."""
 _INTERNAL = "__"
 
 
@@ -52,10 +73,10 @@ class KafkaCluster:
         wanted = list(names)
         if not wanted:
             return {}
-        asked = self._ask(
-            lambda: self.admin.describe_topics(TopicCollection(wanted), request_timeout=TIMEOUT)
+        found = self._answers(
+            lambda: self.admin.describe_topics(TopicCollection(wanted), request_timeout=TIMEOUT),
+            lambda name: f"topic '{name}'",
         )
-        found = {name: self._result(f"topic '{name}'", future) for name, future in asked.items()}
         return {
             name: Topic(id=str(d.topic_id), partitions=tuple(p.id for p in d.partitions))
             for name, d in found.items()
@@ -85,9 +106,11 @@ class KafkaCluster:
         """Of those partitions that the consumer group has an offset for."""
         asked = [TopicPartition(*p) for p in partitions]
         request = [ConsumerGroupTopicPartitions(group, asked)]
-        futures = self._ask(lambda: self.admin.list_consumer_group_offsets(request, request_timeout=TIMEOUT))
-        found = self._result(f"group '{group}'", futures[group])
-        return {(p.topic, p.partition): p.offset for p in found.topic_partitions if p.offset >= 0}
+        found = self._answers(
+            lambda: self.admin.list_consumer_group_offsets(request, request_timeout=TIMEOUT),
+            lambda group: f"group '{group}'",
+        )
+        return {(p.topic, p.partition): p.offset for p in found[group].topic_partitions if p.offset >= 0}
 
     def commit(self, group: str, offsets: Mapping[Partition, int]) -> None:
         """Tells a consumer group how far its topics were read; it is for people, so that failures do no
@@ -119,13 +142,26 @@ class KafkaCluster:
             else IsolationLevel.READ_UNCOMMITTED
         )
         request = {TopicPartition(*p): spec for p, spec in specs.items()}
-        futures = self._ask(
-            lambda: self.admin.list_offsets(request, isolation_level=level, request_timeout=TIMEOUT)
+        found = self._answers(
+            lambda: self.admin.list_offsets(request, isolation_level=level, request_timeout=TIMEOUT),
+            lambda p: f"topic '{p.topic}', partition {p.partition}",
         )
-        return {
-            (p.topic, p.partition): self._result(f"topic '{p.topic}', partition {p.partition}", f).offset
-            for p, f in futures.items()
-        }
+        return {(p.topic, p.partition): result.offset for p, result in found.items()}
+
+    def _answers(
+        self, question: Callable[[], Mapping[Asked, Future[Any]]], named: Callable[[Asked], str]
+    ) -> dict[Asked, Any]:
+        """Asks again while the cluster says that it cannot answer yet: librdkafka hands such answers on."""
+        deadline = time.monotonic() + TIMEOUT
+        while True:
+            futures = self._ask(question)
+            refused = {asked: e for asked, f in futures.items() if (e := f.exception()) is not None}
+            if not refused:
+                return {asked: f.result() for asked, f in futures.items()}
+            for asked, error in refused.items():
+                if not _passes(error) or time.monotonic() > deadline:
+                    raise self._refused(error, named(asked))
+            time.sleep(_PAUSE)
 
     def _ask(self, question: Callable[[], Found]) -> Found:
         try:
@@ -133,16 +169,16 @@ class KafkaCluster:
         except KafkaException as e:
             raise failure(e, f"Kafka at {self.servers}") from None
 
-    def _result(self, what: str, future: Future[Any]) -> Any:
-        try:
-            return future.result()
-        except KafkaException as e:
-            raise self._missing(e, what) from None
-
-    def _missing(self, error: KafkaException, what: str) -> ConnectorError:
+    def _refused(self, error: BaseException, what: str) -> ConnectorError:
+        if not isinstance(error, KafkaException):
+            raise error
         if error.args[0].code() == KafkaError.UNKNOWN_TOPIC_OR_PART:
             return ConnectorError(f"Kafka at {self.servers} has no {what}.")
         return failure(error, f"Kafka at {self.servers}, {what}")
+
+
+def _passes(error: BaseException) -> bool:
+    return isinstance(error, KafkaException) and error.args[0].code() in _NOT_YET
 
 
 def quiet(made: Mapping[str, str]) -> dict[str, Any]:

@@ -64,14 +64,13 @@ class Part:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class KeyAndValue:
-    """``key`` is None where messages have none; its fields have lost the ``key_prefix``, which the table's
+    """``key`` is None where messages have none; its fields have lost the prefix of keys, which the table's
     columns ``key_columns`` have."""
 
     table: CatalogTable
     value: Part
     key: Part | None
     key_columns: tuple[Field, ...]
-    key_prefix: str
     upserts: bool
 
     @staticmethod
@@ -104,7 +103,6 @@ class KeyAndValue:
             value=_value_part(options, of_value),
             key=key,
             key_columns=key_columns,
-            key_prefix=prefix,
             upserts=upserts,
         )
 
@@ -151,22 +149,19 @@ class KeyAndValue:
         wanted = {f.name for f in request.fields if f.name not in request.metadata}
         of_value = tuple(f for f in self.value.fields if f.name in wanted)
         valued = set() if upserts else {f.name for f in of_value}
-        of_key = tuple(
-            f
-            for f, column in zip(self.key.fields if self.key else (), self.key_columns, strict=False)
-            if column.name in wanted and column.name not in valued
-        )
+        columns = zip(self.key_columns, self.key.fields if self.key else (), strict=True)
+        of_key = {c.name: f for c, f in columns if c.name in wanted and c.name not in valued}
         formatted = tuple(
             (f, request.metadata[f.name].removeprefix(_OF_VALUE))
             for f in request.fields
             if f.name in request.metadata and request.metadata[f.name] not in METADATA
         )
-        key = self.key.decoder(of_key, (), request.time_zone) if self.key and of_key else None
+        key = self.key.decoder(tuple(of_key.values()), (), request.time_zone) if self.key and of_key else None
         return KafkaRows(
             fields=request.fields,
             value=self.value.decoder(of_value, formatted, request.time_zone),
             key=key,
-            prefix=self.key_prefix,
+            of_key={column: f.name for column, f in of_key.items()},
             metadata={n: k for n, k in request.metadata.items() if k in METADATA},
             upserts=upserts,
             changelog=upserts or self.kinds() != INSERT_ONLY,

@@ -55,14 +55,14 @@ _OF_A_MESSAGE: dict[str, Callable[[Message], Any]] = {
 @dataclass(frozen=True, slots=True, kw_only=True)
 class KafkaRows:
     """``fields``: what to give, in order, each a column of ``value``, of ``key`` or of ``metadata`` (by field
-    the key of Kafka's). ``key`` is None where nothing of it is needed. ``prefix``: of the columns of the key,
-    which its format does not know. ``upserts``: a message without a value deletes its key. ``changelog``: the
-    rows have ``$kind``."""
+    the key of Kafka's). ``key`` is None where nothing of it is needed. ``of_key``: the columns of the key,
+    with their names in its format. ``upserts``: a message without a value deletes its key. ``changelog``:
+    the rows have ``$kind``."""
 
     fields: tuple[Field, ...]
     value: MessageDecoder
     key: MessageDecoder | None
-    prefix: str
+    of_key: Mapping[str, str]
     metadata: Mapping[str, str]
     upserts: bool
     changelog: bool
@@ -119,9 +119,9 @@ class KafkaRows:
             get = _OF_A_MESSAGE[self.metadata[field.name]]
             return _array(field, [get(m) for m in messages]).take(pa.array(numbers))
         found = _taken(field, values, field.name, numbers, self.upserts)
-        if keys is None:
+        if keys is None or field.name not in self.of_key:
             return _null(field, len(numbers)) if found is None else found
-        of_key = _taken(field, keys, field.name.removeprefix(self.prefix), numbers, True)
+        of_key = _taken(field, keys, self.of_key[field.name], numbers, True)
         if found is None or of_key is None:
             return of_key if found is None else found
         # A message without a value has its key alone.

@@ -152,5 +152,15 @@ class Plain:
 
     def _producer(self) -> Producer:
         if self._client is None:
-            self._client = producer(self.given, {"enable.idempotence": True})
+            self._client = producer(self.given, {"enable.idempotence": _idempotent(self.given)})
         return self._client
+
+
+def _idempotent(given: properties.Properties) -> bool:
+    """As Kafka's Java client: if nothing is said, unless other properties rule it out."""
+    said = given.get("enable.idempotence")
+    if said is not None:
+        return said.lower() == "true"
+    in_flight = given.get("max.in.flight.requests.per.connection", "1")
+    waits = given.get("acks", "all") in ("all", "-1")
+    return waits and given.get("retries") != "0" and in_flight in ("1", "2", "3", "4", "5")

@@ -101,9 +101,10 @@ class KafkaSource(JobSource):
         return not ranges(start, end)
 
     def is_finished(self, offset: Offset | None) -> bool:
-        if offset is None or not self.is_bounded:
+        # A table without a message never has an epoch, and so no offset.
+        position = self._begun if offset is None else from_json(offset)
+        if position is None or not self.is_bounded:
             return False
-        position = from_json(offset)
         return all(position.nexts[p] >= stop for p, stop in (position.stops or {}).items())
 
     def read(self, spark: SparkSession, start: Offset | None, end: Offset) -> DataFrame:

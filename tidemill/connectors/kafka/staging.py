@@ -9,6 +9,7 @@ from dataclasses import dataclass
 from typing import Any
 
 import pyarrow as pa
+import pyarrow.compute as pc
 from pyspark import TaskContext
 
 from tidemill.changelog.rowkind import KIND_COLUMN
@@ -65,16 +66,24 @@ class MessageEncoder:
 
 
 def _millis(instants: pa.Array) -> pa.Array:
+    """ConnectorError for 1970 and before: 0 means 'now' to librdkafka, and Kafka has no negative times."""
     micros = instants.cast(pa.timestamp("us", tz="UTC")).cast(pa.timestamp("ms", tz="UTC"), safe=False)
-    return micros.cast(pa.int64())
+    found = micros.cast(pa.int64())
+    least = pc.min(found).as_py()
+    if least is not None and least <= 0:
+        raise ConnectorError(
+            f"A message of Kafka cannot have the timestamp {least} (milliseconds since 1970)."
+        )
+    return found
 
 
 def _headers(entries: pa.Array) -> pa.Array:
-    """Maps come as Spark's, or as lists of entries from operators of ours."""
-    if pa.types.is_map(entries.type):
-        return entries.cast(HEADERS)
+    """Maps come as Spark's, or as lists of entries from operators of ours. As in Flink, entries that are NULL
+    are no headers."""
     rows = entries.to_pylist()
-    return pa.array([row and [(e["key"], e["value"]) for e in row] for row in rows], HEADERS)
+    if not pa.types.is_map(entries.type):
+        rows = [row and [(e["key"], e["value"]) for e in row] for row in rows]
+    return pa.array([row and [e for e in row if None not in e] for row in rows], HEADERS)
 
 
 def _bytes(texts: pa.Array) -> pa.Array:

@@ -11,6 +11,7 @@ from dataclasses import dataclass
 
 import numpy as np
 import pyarrow as pa
+import pyarrow.compute as pc
 
 from tidemill.changelog.rowkind import RowKind
 from tidemill.connectors.api import ConnectorOption
@@ -71,7 +72,7 @@ class MaxwellDecoder:
             changes(data, update, RowKind.UPDATE_AFTER, 1),
             changes(data, good & equals(kind, "delete"), RowKind.DELETE, 0),
         ]
-        values = [(f, instants(messages.column(_RAW[key][0]), f.type)) for f, key in self.metadata]
+        values = [(f, _metadata(messages.column(_RAW[key][0]), f)) for f, key in self.metadata]
         return assemble(parts, self.wanted, values + messages.numbers(self.numbered))
 
     def _reader(self) -> JsonReader:
@@ -79,6 +80,12 @@ class MaxwellDecoder:
         fields = [Field("data", image), Field("old", image), Field("type", STRING)]
         fields += [Field(*_RAW[key]) for key in dict.fromkeys(key for _, key in self.metadata)]
         return JsonReader(fields=tuple(fields), rules=self.rules, what="Corrupt Maxwell JSON message")
+
+
+def _metadata(values: pa.Array, field: Field) -> pa.Array:
+    """Maxwell says times in seconds."""
+    seconds = pa.types.is_integer(values.type)
+    return instants(pc.multiply_checked(values, 1000) if seconds else values, field.type)
 
 
 def _by_field(nulls: ExplicitNulls, count: int) -> dict[str, Mask]:

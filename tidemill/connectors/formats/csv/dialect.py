@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from contextlib import suppress
+import re
 from dataclasses import dataclass
 
 from tidemill.connectors.api import ConnectorOption
@@ -33,6 +33,12 @@ OPTIONS = (
 )
 
 
+_ESCAPE = re.compile(
+    r"\\(?:u+(?P<hex>[0-9A-Fa-f]{4})|(?P<octal>[0-3][0-7]{1,2}|[0-7]{1,2})|(?P<other>.?))", re.S
+)
+_CONTROLS = {"b": "\b", "f": "\f", "n": "\n", "r": "\r", "t": "\t"}
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Dialect:
     """``quote`` and ``escape`` are '' when off; ``null`` None when no text means NULL."""
@@ -57,16 +63,21 @@ def _character(options: OptionValues, key: str) -> str:
 
 
 def _delimiter(options: OptionValues) -> str:
-    """Java escapes are read: ``\\t`` and ``\\u0001`` are one character."""
-    text = str(options["field-delimiter"])
-    if text.startswith("\\"):
-        with suppress(UnicodeDecodeError):
-            text = text.encode("latin-1", "backslashreplace").decode("unicode_escape")
+    """Java escapes are read, as Flink does: ``\\t``, ``\\u0001`` and ``\\;`` are one character."""
+    text = _ESCAPE.sub(_unescaped, str(options["field-delimiter"]))
     if len(text) != 1:
         raise ValidationError(
             f"Option 'csv.field-delimiter' must be a string with single character, but was: {text}"
         )
     return text
+
+
+def _unescaped(found: re.Match[str]) -> str:
+    if found["hex"]:
+        return chr(int(found["hex"], 16))
+    if found["octal"]:
+        return chr(int(found["octal"], 8))
+    return _CONTROLS.get(found["other"], found["other"])
 
 
 def read_dialect(options: OptionValues) -> Dialect:

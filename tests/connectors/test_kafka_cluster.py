@@ -1,0 +1,80 @@
+"""What the driver does with answers of a cluster that has just started; without a broker."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from concurrent.futures import Future
+from dataclasses import dataclass
+from types import SimpleNamespace
+from typing import Any, cast
+from unittest.mock import patch
+
+import pytest
+from confluent_kafka import ConsumerGroupTopicPartitions, KafkaError, KafkaException, TopicPartition
+from confluent_kafka.admin import AdminClient
+
+from tidemill.connectors.kafka import cluster
+from tidemill.connectors.kafka.cluster import KafkaCluster
+from tidemill.errors import ConnectorError
+
+
+@dataclass
+class Answering:
+    """Stands for the client: gives ``answers`` in turn, error codes or results."""
+
+    answers: Iterator[Any]
+    asked: int = 0
+
+    def list_offsets(self, request: dict[TopicPartition, Any], **_: Any) -> dict[TopicPartition, Future[Any]]:
+        return dict.fromkeys(request, self._next())
+
+    def list_consumer_group_offsets(self, request: list[Any], **_: Any) -> dict[str, Future[Any]]:
+        return {"g": self._next()}
+
+    def _next(self) -> Future[Any]:
+        self.asked += 1
+        answer, made = next(self.answers), Future[Any]()
+        if isinstance(answer, int):
+            made.set_exception(KafkaException(KafkaError(answer)))
+        else:
+            made.set_result(answer)
+        return made
+
+
+def asked(*answers: Any) -> tuple[KafkaCluster, Answering]:
+    client = Answering(iter(answers))
+    return KafkaCluster(given={"bootstrap.servers": "b"}, _admin=cast(AdminClient, client)), client
+
+
+@pytest.fixture(autouse=True)
+def hurried() -> Iterator[None]:
+    with patch.object(cluster, "_PAUSE", 0.0):
+        yield
+
+
+def test_a_group_whose_coordinator_is_still_loading_is_asked_again() -> None:
+    told = ConsumerGroupTopicPartitions("g", [TopicPartition("t", 0, 7), TopicPartition("t", 1, -1001)])
+    made, client = asked(KafkaError.COORDINATOR_LOAD_IN_PROGRESS, KafkaError.NOT_COORDINATOR, told)
+    assert made.committed("g", [("t", 0), ("t", 1)]) == {("t", 0): 7}
+    assert client.asked == 3
+
+
+def test_a_partition_that_has_no_leader_yet_is_asked_again() -> None:
+    made, client = asked(KafkaError.LEADER_NOT_AVAILABLE, SimpleNamespace(offset=5))
+    assert made.latest([("t", 0)]) == {("t", 0): 5}
+    assert client.asked == 2
+
+
+def test_a_refusal_is_told_at_once() -> None:
+    made, client = asked(KafkaError.TOPIC_AUTHORIZATION_FAILED)
+    with pytest.raises(ConnectorError, match=r"b, topic 't', partition 0: .*authorization") as raised:
+        made.earliest([("t", 0)])
+    assert "rights on the topic" in raised.value.hint
+    assert client.asked == 1
+
+
+def test_a_cluster_that_never_answers_is_told_after_a_while() -> None:
+    made, client = asked(*[KafkaError.COORDINATOR_NOT_AVAILABLE] * 3)
+    with patch.object(cluster, "TIMEOUT", -1.0), pytest.raises(ConnectorError, match="group 'g'"):
+        made.committed("g", [("t", 0)])
+    assert client.asked == 1
