@@ -361,6 +361,37 @@ def test_a_savepoint_of_format_3_is_taken_up_by_its_own_rules(tmp_path: Path) ->
     assert (job["version"], job["rules"], job["job_id"]) == (5, 3, "new")
 
 
+@pytest.mark.parametrize("way", ["export", "import"])
+def test_of_two_exports_or_imports_into_one_place_one_is_refused(
+    savepoint: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, way: str
+) -> None:
+    """Both find the directory empty; the one that is refused removes nothing of the other's."""
+    export, place = Storage(str(tmp_path / "export")), Storage(str(tmp_path / "one"))
+    opened = Savepoint.open(Storage(str(savepoint)))
+    export_savepoint(opened, export)
+    both = Barrier(2)
+
+    def checked(target: Storage) -> None:
+        check_empty(target)
+        both.wait(30)
+
+    monkeypatch.setattr("tidemill.runtime.checkpoint.savepoint.check_empty", checked)
+    task = {
+        "export": lambda: export_savepoint(opened, place),
+        "import": lambda: import_savepoint(export, place),
+    }[way]
+    with ThreadPoolExecutor(2) as pool:
+        errors = [done.exception() for done in [pool.submit(task) for _ in range(2)]]
+    (refused,) = (error for error in errors if error is not None)
+    assert isinstance(refused, StateError)
+    assert "another statement writes there" in str(refused)
+    monkeypatch.undo()
+    if way == "export":
+        place, export = Storage(str(tmp_path / "back")), place
+        import_savepoint(export, place)
+    Savepoint.open(place).check_whole()
+
+
 def test_of_two_savepoints_in_one_place_one_is_refused(
     job: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

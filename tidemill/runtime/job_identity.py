@@ -10,6 +10,7 @@ from tidemill.physical import nodes as p
 from tidemill.physical.digests import PASSING, job_digest, table_digest
 from tidemill.physical.explain.attributes import describe
 from tidemill.physical.identities import RULES
+from tidemill.physical.lineage_of_sinks import shown_columns
 from tidemill.runtime.checkpoint.identity import JobIdentity
 from tidemill.runtime.compile.context import CompileContext
 from tidemill.runtime.job_facts import function_code, job_facts
@@ -41,7 +42,21 @@ def _identity(roots: Sequence[p.PhysicalNode], context: CompileContext, name: st
         schema=dict(context.schemas),
         sinks=sorted(table_digest(r.table, dict(r.options)) for r in roots if isinstance(r, p.Sink)),
         direct=[list(pair) for pair in _direct(roots, context)],
+        shown=_shown(roots, context),
     )
+
+
+def _shown(roots: Sequence[p.PhysicalNode], context: CompileContext) -> dict[str, dict[str, dict[str, str]]]:
+    """By sink and column what it shows; of the INSERTs into one sink all."""
+    found: dict[str, dict[str, dict[str, str]]] = {}
+    lineages = context.state.lineages
+    if lineages is None:
+        return found
+    for sink in (root for root in roots if isinstance(root, p.Sink)):
+        columns = found.setdefault(str(sink.table.path), {})
+        for name, (column, text) in shown_columns(sink, lineages).items():
+            columns.setdefault(name, {})[column] = text
+    return found
 
 
 def _direct(roots: Sequence[p.PhysicalNode], context: CompileContext) -> Iterator[tuple[str, str]]:

@@ -3,8 +3,8 @@
 Operators are compared by their ids, calls and columns of kept rows by theirs, columns of state by name
 (``runtime.compile.state_names``). A part is *kept*; *added* with its initial value; *complete* at once, as
 the state that is there has all of it; *converted*, if its type has more values now; or *dropped*; *replaced*,
-if a column of the result would be another call, which must be allowed. What would mean something else than
-before is *refused*, with the reason:
+if a column of the result would be another call, which must be allowed, or a column of a sink shows something
+else, which is told. What would mean something else than before is *refused*, with the reason:
 
     SELECT k, SUM(v) FROM t GROUP BY k             what was stored
     SELECT k, COUNT(*), SUM(v) FROM t GROUP BY k   COUNT(*) is added: it counts from now on
@@ -101,6 +101,11 @@ def evolution(stored: JobIdentity, wanted: JobIdentity) -> Evolution:
         return _by_older_rules(stored, wanted)
     changes = [*_facts(stored, wanted), *_operators(stored, wanted), *_rows(stored, wanted)]
     same = (stored.fingerprint, stored.operators) == (wanted.fingerprint, wanted.operators)
+    if not any(change.verdict is Verdict.REFUSED for change in changes):
+        told = {change.part for change in changes if change.verdict is Verdict.REPLACED}
+        others = [change for text, change in _shown(stored, wanted) if text not in told]
+        same = same and not others
+        changes += others
     return Evolution(changes=tuple(changes), is_same=same)
 
 
@@ -338,3 +343,15 @@ def _rows(stored: JobIdentity, wanted: JobIdentity) -> Iterator[Change]:
         if [sink, rows] not in stored.direct:
             why = difference(stored, wanted)
             yield Change(operator=f"the rows of {sink}", part="", verdict=Verdict.REFUSED, detail=why)
+
+
+def _shown(stored: JobIdentity, wanted: JobIdentity) -> Iterator[tuple[str, Change]]:
+    """Columns of sinks that show something else than before, each with what it shows now."""
+    for sink, columns in wanted.shown.items():
+        for name, now in columns.items():
+            then = stored.shown.get(sink, {}).get(name, {})
+            gone, new = ([a[key] for key in a if key not in b] for a, b in ((then, now), (now, then)))
+            for before, here in zip(gone, new, strict=False):
+                detail = f"it was {before}, now it is {'another ' * (before == here)}{here}"
+                part = partial(Change, operator=f"the rows of {sink}", part=f"column {name}")
+                yield here, part(verdict=Verdict.REPLACED, detail=detail)

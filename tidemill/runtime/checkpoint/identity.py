@@ -25,7 +25,8 @@ class JobIdentity:
     state of each operator is made of, ``direct`` sinks that get rows without an operator between, and which
     rows, ``since`` the first epoch after it took the state over from another query, ``whole`` whether its
     sinks have what the query gives from the beginning on, and nothing of another one, ``sinks`` digests of
-    their tables; records of earlier versions have none."""
+    their tables, ``shown`` by sink and column what it shows, as its lineage with the words for people;
+    records of earlier versions have none."""
 
     job_id: str
     fingerprint: str
@@ -41,6 +42,7 @@ class JobIdentity:
     since: int = 0
     whole: bool = True
     sinks: list[str] = field(default_factory=list)
+    shown: dict[str, dict[str, dict[str, str]]] = field(default_factory=dict)
 
     @classmethod
     def from_json(cls, data: dict[str, Any]) -> Self:

@@ -1,13 +1,15 @@
 """Savepoints as Parquet, for other tools to read, and back.
 
 An export has the savepoint's files under their names; each run of state is a Parquet file with the same rows
-in the same order. ``export.json`` is written last and lists all files with their checksums. An import refuses
-an export that was changed, writes the runs anew and the manifests with their lengths and checksums: what it
-makes is a savepoint of the same state. Cost: the state is read and written once.
+in the same order. The record of the job is written first, and claims the place. ``export.json`` is written
+last and lists all files with their checksums. An import refuses an export that was changed, writes the runs
+anew and the manifests with their lengths and checksums: what it makes is a savepoint of the same state. Cost:
+the state is read and written once.
 """
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from dataclasses import replace
 from typing import Any
 
@@ -17,7 +19,7 @@ import pyarrow.parquet as pq
 
 from tidemill.errors import StateError
 from tidemill.files.storage import Storage
-from tidemill.runtime.checkpoint.directory import identity_records
+from tidemill.runtime.checkpoint.directory import CheckpointDirectory, identity_records
 from tidemill.runtime.checkpoint.savepoint import (
     MARK,
     STATE,
@@ -40,7 +42,7 @@ def export_savepoint(savepoint: Savepoint, target: Storage) -> None:
     savepoint.check_whole()
     files = [*savepoint.files] or [*savepoint.state_files(), *_records(savepoint)]
     with whole_or_absent(target):
-        for path in files:
+        for path in _claimed(target, savepoint, files):
             if path.endswith(_RUN):
                 _to_parquet(savepoint.storage, path, target)
             else:
@@ -62,9 +64,17 @@ def import_savepoint(export: Storage, target: Storage) -> None:
         raise unreadable(export, e) from e
 
 
+def _claimed(target: Storage, savepoint: Savepoint, files: Iterable[str]) -> list[str]:
+    """Puts whose it is first, as every savepoint does: of two that write there at once one is refused.
+    Answers the ``files`` that are left to write."""
+    CheckpointDirectory(target).make(savepoint.identity, None)
+    records = identity_records(savepoint.storage)
+    return [path for path in files if path not in records]
+
+
 def _import(exported: Savepoint, target: Storage) -> None:
     manifests = {f"{STATE}/{name}" for name in exported.manifests()}
-    for path in exported.files:
+    for path in _claimed(target, exported, exported.files):
         if path not in manifests and not path.endswith(_PARQUET):
             target.take_in(exported.storage, path)
     made: dict[str, Published] = {}
@@ -114,7 +124,7 @@ def _parquet_name(path: str) -> str:
 
 
 def _records(savepoint: Savepoint) -> list[str]:
-    """Of a savepoint without a list: its records, and what its sources keep."""
+    """Of a savepoint without a list: records of its epochs, and what its sources keep."""
     found = [entry.path for folder in ("epochs", "sources") for entry in savepoint.storage.files(folder)]
     shown = [name for name in ("committed.json",) if savepoint.storage.stat(name) is not None]
-    return [*found, *identity_records(savepoint.storage), *shown]
+    return [*found, *shown]
