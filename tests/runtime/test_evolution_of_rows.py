@@ -307,6 +307,39 @@ def test_conditions_count_in_any_order(tmp_path: Path) -> None:
     query.start(turned)
 
 
+# -- rows that never came -----------------------------------------------------------------------------
+
+KEEPERS = {
+    "join": "SELECT k, a{} FROM l LEFT JOIN r ON k = j",
+    "top": "SELECT k, a{} FROM (SELECT *, ROW_NUMBER() OVER (PARTITION BY k ORDER BY a) AS n FROM l)"
+    " WHERE n < 9",
+    "over": "SELECT k, a{}, COUNT(*) OVER (PARTITION BY k ORDER BY a) FROM l",
+}
+
+
+@pytest.mark.parametrize("kind", KEEPERS)
+def test_a_row_that_never_came_takes_no_other_row_along(tmp_path: Path, kind: str) -> None:
+    """NULL in a column that was added is a value of the rows that came after it."""
+    tables = [table(n, c, changes=True) for n, c in (("l", LEFT), ("r", RIGHT))]
+    query = ChangingQuery(tmp_path, session(*tables))
+    others: tuple[list[Row], ...] = ([],) if kind == "join" else ()
+
+    def gone(*rows: tuple[int, int | None], kinds: int = 3) -> set[Fields]:
+        came = [{"k": 1, "a": a, "b": b, "c": b, "kind": kinds} for a, b in rows]
+        return {fields[1:3] for change, fields in query.epoch(came, *others) if change in (1, 3)}
+
+    query.start(KEEPERS[kind].format(""))
+    assert gone((1, 7), kinds=0) == set()
+    query.start(KEEPERS[kind].format(", b"))
+    assert gone((5, None), (6, 3), kinds=0) == set()
+    assert (5, None) not in gone((5, 8)), "a row with another value came"
+    query.start(KEEPERS[kind].format(", b, c"))
+    assert (6, 3) not in gone((6, None)), "rows of two queries before"
+    assert (6, 3) in gone((6, 3)), "stored without c"
+    assert (5, None) in gone((5, None))
+    assert (1, None) in gone((1, 7)), "stored without b and c"
+
+
 # -- OVER -------------------------------------------------------------------------------------------
 
 CALLS: dict[str, tuple[str, Callable[[list[Row]], Any]]] = {

@@ -12,8 +12,9 @@ from tidemill.operators.api import KeptRows
 from tidemill.operators.join.null_aware import RowCounts
 from tidemill.operators.join.residual import Residual
 from tidemill.operators.join.state import multiset_layout, records_layout
-from tidemill.operators.rows.entries import Late, evolving
+from tidemill.operators.rows.entries import evolving
 from tidemill.operators.rows.schemas import output_schema
+from tidemill.operators.rows.stored_before import Late, mark_fields
 from tidemill.state.layout import Layout
 
 PRESERVES_LEFT = frozenset({"LEFT", "FULL"})
@@ -42,7 +43,8 @@ class JoinSide:
 
     @property
     def value_fields(self) -> tuple[pa.Field, ...]:
-        return tuple(pa.field(c, t) for c, t in self.columns if c not in self.keys)
+        own = (pa.field(c, t) for c, t in self.columns if c not in self.keys)
+        return (*own, *mark_fields(self.late))
 
 
 @dataclass(frozen=True, kw_only=True)

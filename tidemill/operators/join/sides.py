@@ -18,7 +18,7 @@ from tidemill.changelog.columns import Hashes, Ints, Mask, single, vector
 from tidemill.changelog.grouping import Groups, group_rows
 from tidemill.changelog.hashing import hash_columns
 from tidemill.changelog.rowkind import KIND_COLUMN
-from tidemill.operators.rows.stored_before import as_stored
+from tidemill.operators.rows.stored_before import Late, as_stored, marked, marks
 
 Kinds = npt.NDArray[np.int8]
 Columns = dict[str, pa.Array]
@@ -51,10 +51,16 @@ class Change:
 
 
 def changed_rows(
-    table: pa.Table, columns: tuple[tuple[str, pa.DataType], ...], keys: tuple[str, ...]
+    table: pa.Table,
+    columns: tuple[tuple[str, pa.DataType], ...],
+    keys: tuple[str, ...],
+    late: Late | None = None,
 ) -> Change:
-    """``table`` as a join sees it: its ``columns``, key hashes, weights and kinds."""
+    """``table`` as a join sees it: its ``columns`` and the marks among ``late`` ones, key hashes, weights and
+    kinds."""
+    table = marked(table, late)
     arrays = {name: _typed(single(table.column(name)), kind) for name, kind in columns}
+    arrays |= {name: single(table.column(name)) for name in marks(late)}
     hashes = hashes_of(table, [arrays[k] for k in keys])
     changes = KIND_COLUMN in table.schema.names
     kinds = vector(table.column(KIND_COLUMN)).values if changes else np.zeros(len(table), np.int8)
@@ -145,9 +151,7 @@ class Held:
     exact: bool = False
 
 
-def with_lacks(
-    held: Held, change: Change, placed: Placed, values: list[str], late: tuple[tuple[str, int], ...]
-) -> Change:
+def with_lacks(held: Held, change: Change, placed: Placed, values: list[str], late: Late) -> Change:
     """``change`` with NULL in ``late`` columns where a row is taken back that was stored without them."""
     if change.weights is None:
         return change

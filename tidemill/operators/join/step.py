@@ -41,7 +41,8 @@ class JoinStep:
         out: list[pa.Table] = []
         changes: list[Change] = []
         for number, table in enumerate((left, right)):
-            change = changed_rows(table, spec.sides[number].columns, spec.sides[number].keys)
+            side = spec.sides[number]
+            change = changed_rows(table, side.columns, side.keys, side.late)
             matchable, lonely = self._split_null_keys(change, spec.sides[number])
             out += self._never_matched(lonely, number)
             changes.append(matchable)

@@ -24,7 +24,6 @@ from tidemill.operators.api import EpochContext, KeptRows
 from tidemill.operators.over.window import Frame, Window, evaluate
 from tidemill.operators.rows.entries import (
     Entries,
-    Late,
     arrivals,
     entry_layout,
     kept_columns,
@@ -36,6 +35,7 @@ from tidemill.operators.rows.entries import (
 from tidemill.operators.rows.ordering import OrderKey, codes, sort_rows
 from tidemill.operators.rows.row_difference import bag_difference, copy_number
 from tidemill.operators.rows.schemas import output_schema
+from tidemill.operators.rows.stored_before import Late, mark_fields, marked
 from tidemill.state.layout import Layout
 from tidemill.state.store import StateStore
 
@@ -85,6 +85,7 @@ class OverSpec:
     def layout(self) -> Layout:
         types = dict(self.columns)
         keys = tuple(pa.field(p, types[p]) for p in self.partition)
+        types |= {f.name: f.type for f in mark_fields(self.late)}
         values = tuple(pa.field(n, types[n]) for n in self.kept)
         return entry_layout("rows", keys, values, self.state_ttl, self.late)
 
@@ -98,7 +99,7 @@ class OverSpec:
         if len(table) == 0:
             return self.output_schema().empty_table()
         state.now = epoch.time
-        return _Step(self, state, epoch).run(contiguous(by_arrival(table)))
+        return _Step(self, state, epoch).run(contiguous(by_arrival(marked(table, self.late))))
 
 
 _Results = tuple[Ints, list[pa.Array]]

@@ -15,6 +15,7 @@ from tidemill.operators.rank.shape import RankShape
 from tidemill.operators.rank.shown_rows import Shown, ranks_of
 from tidemill.operators.rows.entries import Entries
 from tidemill.operators.rows.ordering import codes, sort_rows
+from tidemill.operators.rows.stored_before import marked
 
 
 @dataclass(slots=True)
@@ -31,6 +32,7 @@ class Ranking:
 
     def _arrived(self, table: pa.Table, groups: Groups) -> tuple[Entries, Hashes, list[pa.Array]]:
         """The epoch's rows, partition by partition, and the partitions' hashes and keys."""
+        table = marked(table, self.spec.late)
         keys = [single(table.column(k)) for k in self.spec.partition]
         hashes = hashes_of(table, keys)
         heads, order = groups.heads, groups.order

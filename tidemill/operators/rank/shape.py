@@ -13,10 +13,11 @@ from tidemill.changelog.columns import Ints
 from tidemill.changelog.rowkind import SEQUENCE_COLUMN
 from tidemill.changelog.watermarks import WATERMARK_COLUMN
 from tidemill.operators.api import KeptRows
-from tidemill.operators.rows.entries import Late, entry_layout, kept_columns
+from tidemill.operators.rows.entries import entry_layout, kept_columns
 from tidemill.operators.rows.keyed_rows import RowsByKey
 from tidemill.operators.rows.ordering import OrderKey
 from tidemill.operators.rows.schemas import output_schema
+from tidemill.operators.rows.stored_before import Late, mark_fields
 from tidemill.state.layout import Layout
 
 EVERY_STEP = sys.maxsize
@@ -78,6 +79,7 @@ class RankShape:
             return self.records.layout
         types = dict(self.columns)
         keys = tuple(pa.field(p, types[p]) for p in self.partition)
+        types |= {f.name: f.type for f in mark_fields(self.late)}
         values = tuple(pa.field(n, types[n]) for n in self.kept)
         return entry_layout("rows", keys, values, self.state_ttl, self.late)
 

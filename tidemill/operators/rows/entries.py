@@ -18,7 +18,7 @@ from tidemill.changelog.grouping import group_rows
 from tidemill.changelog.hashing import hash_columns
 from tidemill.changelog.rowkind import SEQUENCE_COLUMN
 from tidemill.operators.rows.grouped import segmented_accumulate
-from tidemill.operators.rows.stored_before import as_stored
+from tidemill.operators.rows.stored_before import Late, as_stored, marks
 from tidemill.state.layout import Layout
 from tidemill.state.run import WEIGHT
 from tidemill.state.table import StateTable
@@ -26,17 +26,13 @@ from tidemill.state.table import StateTable
 COUNT = "$count"
 
 
-Late = tuple[tuple[str, int], ...]
-"""Columns that rows stored before lack, and the first epochs whose rows have them."""
-
-
 def kept_columns(
     columns: Iterable[tuple[str, object]], keys: tuple[str, ...], late: Late | None
 ) -> tuple[str, ...]:
     """The names of ``columns`` that are not of the key; where a query may have others, in an order that does
-    not depend on the query."""
+    not depend on the query, with the marks of rows behind them."""
     names = [name for name, _ in columns if name not in keys]
-    return tuple(names if late is None else sorted(names))
+    return tuple(names if late is None else [*sorted(names), *marks(late)])
 
 
 def entry_layout(

@@ -7,6 +7,12 @@
 A row is taken back as it is if it is there. If not, it is the row without the column that came last, then
 without that before, and so on: each row that is stored lacks all columns from some epoch on. Which of equal
 rows goes does not matter. Cost: a sort of the rows of the touched keys, where anything is taken back.
+
+A row that came after the column may have NULL in it, too. So where rows may be taken back each row that comes
+has a mark of the epoch, a column of state alone, and rows from before lack the mark as well:
+
+    +(k=1, a=5, b=NULL)              stored with the mark
+    -(k=1, a=5, b=8)                 never came: it finds neither b=8 nor a row without the mark
 """
 
 from __future__ import annotations
@@ -23,11 +29,37 @@ from tidemill.operators.rows.grouped import segmented_accumulate
 from tidemill.operators.rows.row_difference import copy_number
 
 Columns = Mapping[str, pa.Array]
+Late = tuple[tuple[str, int], ...]
+"""Columns that rows stored before lack, and the first epochs whose rows have them."""
+_MARK = "$since "
 
 
-def as_stored(
-    owners: Ints, columns: Columns, weights: Ints, old: Mask, late: tuple[tuple[str, int], ...]
-) -> dict[str, pa.Array]:
+def mark(epoch: int) -> str:
+    """The column of state that is TRUE in rows that came in this epoch or later."""
+    return f"{_MARK}{epoch}"
+
+
+def is_mark(column: str) -> bool:
+    return column.startswith(_MARK)
+
+
+def marks(late: Late | None) -> tuple[str, ...]:
+    """The marks among ``late`` columns."""
+    return tuple(name for name, _ in late or () if is_mark(name))
+
+
+def mark_fields(late: Late | None) -> tuple[pa.Field, ...]:
+    return tuple(pa.field(name, pa.bool_()) for name in marks(late))
+
+
+def marked(table: pa.Table, late: Late | None) -> pa.Table:
+    """``table``, of rows that come, with their marks."""
+    for name in marks(late):
+        table = table.append_column(name, pa.repeat(pa.scalar(True), len(table)))
+    return table
+
+
+def as_stored(owners: Ints, columns: Columns, weights: Ints, old: Mask, late: Late) -> dict[str, pa.Array]:
     """The columns of rows of which the first are ``old`` (stored) and the others came after them, in this
     order: with NULL in the ``late`` columns of those that are taken back and were stored without. ``owners``:
     the numbers of the rows' keys."""

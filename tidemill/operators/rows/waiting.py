@@ -17,7 +17,8 @@ from tidemill.changelog.batch import contiguous
 from tidemill.changelog.columns import Hashes, Ints, Vec, single, to_arrow, vector
 from tidemill.changelog.grouping import group_rows
 from tidemill.changelog.hashing import hash_columns
-from tidemill.operators.rows.entries import Late, evolving
+from tidemill.operators.rows.entries import evolving
+from tidemill.operators.rows.stored_before import Late
 from tidemill.state.layout import Layout
 from tidemill.state.run import DUE, WEIGHT
 from tidemill.state.store import StateStore

@@ -12,7 +12,7 @@ import pyarrow as pa
 from tidemill.changelog.batch import weights_of
 from tidemill.changelog.columns import Ints, single, vector
 from tidemill.changelog.rowkind import SEQUENCE_COLUMN
-from tidemill.operators.rows.entries import Late
+from tidemill.operators.rows.stored_before import Late
 from tidemill.operators.rows.waiting import WaitingRows, each_copy, summed
 from tidemill.operators.window.output import MICROSECONDS
 from tidemill.state.run import DUE

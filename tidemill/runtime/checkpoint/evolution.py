@@ -20,6 +20,7 @@ from enum import StrEnum
 from functools import partial
 
 from tidemill.errors import StateError
+from tidemill.operators.rows.stored_before import is_mark
 from tidemill.physical.identities import RULES
 from tidemill.runtime.checkpoint.identity import JobIdentity, changed_fact, difference, lost_part
 from tidemill.runtime.checkpoint.operator_schema import CallSchema, ColumnSchema, OperatorSchema
@@ -175,7 +176,9 @@ def _compared(then: OperatorSchema, now: OperatorSchema) -> Iterator[Change]:
     lacks = (
         (table, name)
         for table, name in _lacks(then, now)
-        if name not in added and not any(_begins(part, epochs) for part in (table, name))
+        if name not in added
+        and not is_mark(name)
+        and not any(_begins(part, epochs) for part in (table, name))
     )
     unlike = _narrower(then, now) or next((_unlike(then, now, *column) for column in lacks), "")
     unlike = _other_rows(then, now) or unlike

@@ -83,6 +83,8 @@ def _(node: p.Join, context: CompileContext, sequenced: bool) -> g.ExecNode:
     joined = join_parts(node, inputs, context, rows)
     spec = replace(
         joined.spec,
+        left=_marked(joined.spec.left, rows),
+        right=_marked(joined.spec.right, rows),
         update_before=RowKind.UPDATE_BEFORE in node.traits.kinds,
         insert_only=node.traits.kinds == INSERT_ONLY,
         sequence=sequenced,
@@ -99,6 +101,10 @@ def _(node: p.Join, context: CompileContext, sequenced: bool) -> g.ExecNode:
         single=not joined.condition.left,
         partitioned=partitioned(node, joined.condition),
     )
+
+
+def _marked(side: JoinSide, rows: NamedRows) -> JoinSide:
+    return replace(side, late=rows.late_marked(side.late)) if side.retracts else side
 
 
 def _counts(spec: JoinSpec, right: g.Port) -> g.Port:

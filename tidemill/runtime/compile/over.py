@@ -6,7 +6,7 @@ from dataclasses import replace
 
 import pyarrow as pa
 
-from tidemill.changelog.rowkind import INSERT_ONLY, RowKind
+from tidemill.changelog.rowkind import INSERT_ONLY, RETRACTIONS, RowKind
 from tidemill.errors import NotSupportedError
 from tidemill.operators.aggregates.api import AggregateSpec
 from tidemill.operators.aggregates.variance import IN_STEPS, VARIANCES
@@ -64,7 +64,7 @@ def _(node: p.OverAggregate, context: CompileContext, sequenced: bool) -> g.Exec
         insert_only=node.traits.kinds == INSERT_ONLY,
         sequence=sequenced,
         state_ttl=node.state_ttl,
-        late=rows.late,
+        late=rows.late_marked(rows.late) if bottom.input.traits.kinds & RETRACTIONS else rows.late,
     )
     return keyed(joined, spec, "over", spec.partition, context, sequenced, rows=rows, whole=node)
 

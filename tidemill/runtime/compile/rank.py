@@ -17,6 +17,7 @@ from tidemill.operators.over.window import Frame
 from tidemill.operators.rank.operator import RankSpec
 from tidemill.operators.rank.shape import EVERY_STEP
 from tidemill.operators.rows.ordering import OrderKey, by_columns
+from tidemill.operators.rows.stored_before import Late
 from tidemill.physical import nodes as p
 from tidemill.physical.names import free_name
 from tidemill.physical.sinks import goes_by_columns
@@ -54,7 +55,7 @@ def _(node: p.Rank, context: CompileContext, sequenced: bool) -> g.ExecNode:
         timed=node.versions,
         state_ttl=node.state_ttl,
         several=rows.several,
-        late=rows.late,
+        late=_late(rows, node),
     )
     return keyed(node, spec, "rank", spec.partition, context, sequenced, rows=rows, timed=node.versions)
 
@@ -113,7 +114,7 @@ def _(node: p.SortLimit, context: CompileContext, sequenced: bool) -> g.ExecNode
         sequence=sequenced,
         state_ttl=node.state_ttl,
         several=rows.several,
-        late=rows.late,
+        late=_late(rows, node),
     )
     return keyed(node, spec, "sort-limit", (), context, sequenced, rows=rows)
 
@@ -183,7 +184,7 @@ def materialized(sink: p.Sink, context: CompileContext) -> g.ExecNode:
         update_before=RowKind.UPDATE_BEFORE in sink.consumed,
         state_ttl=sink.state_ttl,
         several=rows.several,
-        late=rows.late,
+        late=_late(rows, sink),
     )
     return keyed(sink, spec, "sink-materialize", spec.partition, context, False, rows=rows)
 
@@ -237,6 +238,10 @@ def keyed(
         keeps_time=timed,
         delay=delay_of(below) if timed else None,
     )
+
+
+def _late(rows: NamedRows, node: p.Unary) -> Late | None:
+    return rows.late_marked(rows.late) if node.input.traits.kinds & RETRACTIONS else rows.late
 
 
 def _replaces(node: p.Rank) -> bool:

@@ -11,6 +11,7 @@ from dataclasses import dataclass, replace
 
 from tidemill.changelog.rowkind import RETRACTIONS, SEQUENCE_COLUMN
 from tidemill.operators.api import KeepsRows, KeptRows
+from tidemill.operators.rows.stored_before import Late, mark
 from tidemill.physical import nodes as p
 from tidemill.physical.digests import hashed
 from tidemill.physical.lineage_of_rows import SIDES
@@ -29,14 +30,16 @@ class NamedRows:
     """An operator's id ('' if it has none by this), and the rows that it keeps: per input its fields as
     kernels call them, and what the columns are. ``late``: the columns that rows stored before lack, and the
     first epochs whose rows have them; None where state goes by place. ``key_order``: that of stored keys, ()
-    if nothing is stored. ``several``: of a partition several rows are stored."""
+    if nothing is stored. ``several``: of a partition several rows are stored. ``marked``: the epochs whose
+    marks are in rows that may be taken back (``operators.rows.stored_before``)."""
 
     operator: str
     fields: tuple[tuple[Field, ...], ...]
     columns: tuple[ColumnSchema, ...] = ()
-    late: tuple[tuple[str, int], ...] | None = None
+    late: Late | None = None
     key_order: tuple[str, ...] = ()
     several: bool = False
+    marked: frozenset[int] = frozenset()
     calls: tuple[CallSchema, ...] = ()
 
     def said(self, expr: Expr) -> str:
@@ -55,9 +58,14 @@ class NamedRows:
         names = tuple(dict.fromkeys(names))
         return self.key_order if sorted(names) == sorted(self.key_order) else names
 
-    def late_among(self, names: Container[str]) -> tuple[tuple[str, int], ...] | None:
+    def late_among(self, names: Container[str]) -> Late | None:
         """``late`` of some columns."""
         return None if self.late is None else tuple(each for each in self.late if each[0] in names)
+
+    def late_marked(self, late: Late | None) -> Late | None:
+        """``late`` columns of rows that may be taken back: with the marks of those that came after them."""
+        epochs = self.marked & {since for _, since in late or ()}
+        return late if late is None else (*late, *((mark(epoch), epoch) for epoch in sorted(epochs)))
 
 
 def by_place(node: p.PhysicalNode) -> NamedRows:
@@ -80,13 +88,17 @@ def named_rows(names: StateNames, kind: str, node: p.PhysicalNode, *inputs: p.Ph
         for own, lineage, each, word in zip(ids, below, inputs, words, strict=True)
     ]
     columns = tuple(column for side in sides for column in side)
+    late = tuple((column.name, column.since) for column in columns if column.since)
+    tables = () if stored is None else stored.tables.values()
     return NamedRows(
         operator=operator,
         fields=tuple(map(_named, inputs, sides)),
         columns=columns,
-        late=tuple((column.name, column.since) for column in columns if column.since),
+        late=late,
         key_order=() if stored is None else stored.keys,
         several=stored is not None and any(SEQUENCE_COLUMN in t for t in stored.tables.values()),
+        # Rows of state by an earlier version have no marks.
+        marked=frozenset(e for _, e in late if e == names.epoch or any(mark(e) in t for t in tables)),
     )
 
 
