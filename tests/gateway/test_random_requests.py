@@ -104,14 +104,17 @@ class Wire:
         with socket.create_connection(("127.0.0.1", port), timeout=60) as connection:
             connection.sendall(request)
             answer = _Answer()
-            parser = httptools.HttpResponseParser(answer)
+            answer.parser = httptools.HttpResponseParser(answer)
             while not answer.ended and (data := connection.recv(1 << 16)):
-                parser.feed_data(data)
-        return parser.get_status_code(), b"".join(answer.parts)
+                answer.parser.feed_data(data)
+        return answer.parser.get_status_code(), b"".join(answer.parts)
 
 
 @dataclass(slots=True)
 class _Answer:
+    """The last one: before it a server may say that the body shall come (100)."""
+
+    parser: Any = None
     parts: list[bytes] = field(default_factory=list)
     ended: bool = False
 
@@ -119,7 +122,7 @@ class _Answer:
         self.parts.append(body)
 
     def on_message_complete(self) -> None:
-        self.ended = True
+        self.ended = self.parser.get_status_code() >= 200
 
 
 @pytest.fixture(scope="module")

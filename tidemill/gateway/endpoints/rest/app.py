@@ -1,8 +1,8 @@
 """The ASGI application: requests to calls, answers and errors to JSON.
 
-Requests of the protocol are found by their paths here, and answered without a framework; those that may wait
-do so in threads, as many as may wait for rows at a time. What people and their programs look at now and then
-(the console's files, metrics, the description) is Starlette's to find.
+Starlette finds the routes of the protocol, of the console and of what people and their programs look at now
+and then (the console's files, metrics, the description). Requests that may wait do so in threads, as many as
+may wait for rows at a time.
 """
 
 from __future__ import annotations
@@ -16,29 +16,18 @@ from dataclasses import dataclass, field
 from starlette.applications import Starlette
 from starlette.requests import Request
 from starlette.responses import Response, StreamingResponse
-from starlette.routing import Route
+from starlette.routing import BaseRoute, Mount, Route
+from starlette.types import Receive, Scope, Send
 
 from tidemill.config.gateway_options import METRICS_USERS
-from tidemill.gateway.endpoints.rest.asgi import (
-    Receive,
-    Scope,
-    Send,
-    address_of,
-    answer,
-    body_of,
-    failure,
-    headers_of,
-    query_of,
-)
-from tidemill.gateway.endpoints.rest.call import NEWEST, Call
+from tidemill.gateway.endpoints.rest.call import NEWEST, Call, body_of
 from tidemill.gateway.endpoints.rest.console import HOME, Console, go_home
 from tidemill.gateway.endpoints.rest.console_api import API, HANDLERS
 from tidemill.gateway.endpoints.rest.door import Door
-from tidemill.gateway.endpoints.rest.errors import HttpError
+from tidemill.gateway.endpoints.rest.errors import HttpError, response
 from tidemill.gateway.endpoints.rest.events import EVENTS, changes
 from tidemill.gateway.endpoints.rest.handlers import JSON, Binary
 from tidemill.gateway.endpoints.rest.openapi import openapi
-from tidemill.gateway.endpoints.rest.paths import Paths
 from tidemill.gateway.endpoints.rest.routes import ROUTES, RestRoute, versions_of
 from tidemill.gateway.endpoints.rest.threads import Threads
 from tidemill.gateway.service.service import Gateway
@@ -63,54 +52,65 @@ class Application:
             Workers(least=_LEAST, most=_THREADS, keepalive=_KEPT_SECONDS, abreast=_THREADS)
         )
     )
-    _paths: Paths[tuple[RestRoute, int]] = field(default_factory=Paths)
-    _pages: Starlette = field(init=False)
+    _app: Starlette = field(init=False)
 
     def __post_init__(self) -> None:
-        for route in ROUTES:
-            for prefix, version in _prefixes(route):
-                self._paths.add(route.method, f"{prefix}{route.path}", (route, version))
-        for (method, path), handler in HANDLERS.items():
-            self._paths.add(method, f"{API}{path}", (RestRoute(method, path, handler), NEWEST))
-        object.__setattr__(self, "_pages", _pages(self.gateway, self.threads, self.door))
+        api = [RestRoute(method, path, handler) for (method, path), handler in HANDLERS.items()]
+        passes = Route("/pass", _pass(self.threads, self.door), methods=["POST", "DELETE"])
+        routes: list[BaseRoute] = [
+            *(Mount(f"/v{n}", routes=self._of_version(n)) for n in range(1, NEWEST + 1)),
+            Mount(API, routes=[*(self._route(route, NEWEST) for route in _named_first(api)), passes]),
+            *_pages(self.gateway, self.threads, self.door),
+            *self._of_version(NEWEST),
+        ]
+        handlers = {404: _not_found, 405: _not_found, HttpError: _failed}
+        object.__setattr__(self, "_app", Starlette(routes=routes, exception_handlers=handlers))
 
     def close(self) -> None:
         self.threads.workers.close()
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
-        found = self._paths.find(scope["method"], scope["path"])
-        if found is None:
-            await self._pages(scope, receive, send)
-            return
-        (route, version), parameters = found
-        headers = headers_of(scope)
-        streams = "token" in parameters and EVENTS in headers.get("accept", "")
-        begun = time.monotonic()
-        status = 200
-        try:
-            user = await _user(self.door, self.threads, headers, address_of(scope))
-            call = Call(
-                version=version,
-                user=user,
-                parameters=parameters,
-                query=query_of(scope),
-                body=b"" if streams else await body_of(scope, headers, receive, self.longest),
-                accept=headers.get("accept", ""),
-            )
-            if streams:
-                await self._stream(route, _continued(call, headers))(scope, receive, send)
-                return
-            made = await self._made(route, call)
-        except HttpError as e:
-            status = e.status
-            content, more = failure(e)
-            if "expect" in headers:  # whether its body comes now, nobody knows
-                more["connection"] = "close"
-            await answer(send, content, JSON, status=status, headers=more)
-        else:
-            await answer(send, made.content, made.media_type, headers=made.headers)
-        if not streams:
-            self.gateway.metrics.request(route.handler.__name__, status, time.monotonic() - begun)
+        """A slash at the end of a path says nothing, but for the console's."""
+        path = scope["path"]
+        if path.endswith("/") and path != HOME:
+            scope = {**scope, "path": path.rstrip("/") or "/"}
+        await self._app(scope, receive, send)
+
+    def _of_version(self, version: int) -> list[Route]:
+        """Without a version in its path a request is one of the newest."""
+        found = [route for route in ROUTES if version in versions_of(route)]
+        described = Route("/openapi.json", _description(version), methods=["GET"])
+        return [*(self._route(route, version) for route in _named_first(found)), described]
+
+    def _route(self, route: RestRoute, version: int) -> Route:
+        async def respond(request: Request) -> Response:
+            begun = time.monotonic()
+            status = 200
+            try:
+                made = await self._response(route, version, request)
+            except HttpError as e:
+                made, status = _refusal(request, e), e.status
+            if not isinstance(made, StreamingResponse):
+                self.gateway.metrics.request(route.handler.__name__, status, time.monotonic() - begun)
+            return made
+
+        return Route(route.path, respond, methods=[route.method])
+
+    async def _response(self, route: RestRoute, version: int, request: Request) -> Response:
+        accept = request.headers.get("accept", "")
+        streams = "token" in request.path_params and EVENTS in accept
+        call = Call(
+            version=version,
+            user=await _user(self.door, self.threads, request),
+            parameters=request.path_params,
+            query=request.query_params,
+            body=b"" if streams else await body_of(request, self.longest),
+            accept=accept,
+        )
+        if streams:
+            return self._stream(route, _continued(call, request.headers))
+        made = await self._made(route, call)
+        return Response(made.content, headers=made.headers, media_type=made.media_type)
 
     async def _made(self, route: RestRoute, call: Call) -> Binary:
         try:
@@ -132,41 +132,36 @@ class Application:
         return StreamingResponse(changes(route.handler, self.gateway, call, self.threads), media_type=EVENTS)
 
 
-def _prefixes(route: RestRoute) -> list[tuple[str, int]]:
-    """Without a version a request is one of the newest."""
-    versions = versions_of(route)
-    return [*([("", NEWEST)] if NEWEST in versions else []), *((f"/v{n}", n) for n in versions)]
+def _named_first(routes: list[RestRoute]) -> list[RestRoute]:
+    """A step with a name of its own goes before one for which any stands: ``{`` is behind all letters."""
+    return sorted(routes, key=lambda route: route.path)
 
 
-def _continued(call: Call, headers: dict[str, str]) -> Call:
+def _continued(call: Call, headers: Mapping[str, str]) -> Call:
     """A client that was cut off says what it got last."""
     last = headers.get("last-event-id", "")
     return call.at_token(last) if last else call
 
 
-async def _user(door: Door, threads: Threads, headers: Mapping[str, str], address: str) -> str:
+async def _user(door: Door, threads: Threads, request: Request) -> str:
     """Known before the body is read: who may not come in sends none."""
+    headers, address = request.headers, request.client.host if request.client else ""
     return await threads.run(door.user, headers, address) if door.asks else door.user(headers, address)
 
 
-def _pages(gateway: Gateway, threads: Threads, door: Door) -> Starlette:
+def _pages(gateway: Gateway, threads: Threads, door: Door) -> list[Route]:
     """The console's files are anybody's, its data those of who asks."""
     files = Console.read()
-    routes = [
-        Route(f"{prefix}/openapi.json", _description(version), methods=["GET"])
-        for prefix, version in [("", NEWEST), *((f"/v{n}", n) for n in range(1, NEWEST + 1))]
-    ]
-    routes += [Route(path, _metrics(gateway, threads, door)) for path in ("/metrics", "/metrics.json")]
-    routes.append(Route(f"{API}/pass", _pass(threads, door), methods=["POST", "DELETE"]))
+    routes = [Route(path, _metrics(gateway, threads, door)) for path in ("/metrics", "/metrics.json")]
     routes += [Route(f"{HOME}{{path:path}}", files.answer), Route("/console", go_home), Route("/", go_home)]
-    return Starlette(routes=routes, exception_handlers={404: _not_found, 405: _not_found, HttpError: _failed})
+    return routes
 
 
 def _pass(threads: Threads, door: Door) -> Answering:
     """POST gives who says who he is a pass, which DELETE ends."""
 
     async def respond(request: Request) -> Response:
-        user = await _user(door, threads, request.headers, address_of(request.scope))
+        user = await _user(door, threads, request)
         passes = door.access.passes
         if request.method == "POST":
             return Response(json.dumps({"pass": passes.issue(user)}), media_type=JSON, headers=_UNKEPT)
@@ -181,7 +176,7 @@ def _metrics(gateway: Gateway, threads: Threads, door: Door) -> Answering:
     watching = {name.strip() for name in gateway.config.read(METRICS_USERS).split(",")} - {""}
 
     async def respond(request: Request) -> Response:
-        user = await _user(door, threads, request.headers, address_of(request.scope))
+        user = await _user(door, threads, request)
         now, whose = gateway.now(), user if door.asks and user not in watching else None
         if request.url.path.endswith(".json"):
             return Response(json.dumps(gateway.metrics.as_json(now, whose)), media_type=JSON)
@@ -198,14 +193,16 @@ def _description(version: int) -> Answering:
 
 
 async def _not_found(request: Request, error: Exception) -> Response:
-    return _response(HttpError(404, f"Not found: {request.url.path}"))
+    return _refusal(request, HttpError(404, f"Not found: {request.url.path}"))
 
 
 async def _failed(request: Request, error: Exception) -> Response:
     assert isinstance(error, HttpError)
-    return _response(error)
+    return _refusal(request, error)
 
 
-def _response(error: HttpError) -> Response:
-    content, headers = failure(error)
-    return Response(content, status_code=error.status, media_type=JSON, headers=headers)
+def _refusal(request: Request, error: HttpError) -> Response:
+    made = response(error)
+    if "expect" in request.headers:  # whether its body comes now, nobody knows
+        made.headers["connection"] = "close"
+    return made

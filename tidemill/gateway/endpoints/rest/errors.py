@@ -5,6 +5,10 @@ What is wrong with a statement comes as two texts, the second with the names of 
 
 from __future__ import annotations
 
+import json
+
+from starlette.responses import Response
+
 from tidemill import errors as e
 from tidemill.gateway.endpoints.causes import PREFIX, causes
 
@@ -44,3 +48,10 @@ def failed(error: e.TidemillError, doing: str) -> HttpError:
         f"<Exception on server side:\n{text}\n\nEnd of exception on server side>",
         cause=error,
     )
+
+
+def response(error: HttpError) -> Response:
+    asked = {"WWW-Authenticate": 'Basic realm="SQL gateway", charset="UTF-8"'} if error.status == 401 else {}
+    text = json.dumps({"errors": list(error.messages)}, ensure_ascii=False).encode("utf-8", "replace")
+    headers = {**error.headers, **asked}
+    return Response(text, error.status, headers=headers, media_type="application/json; charset=UTF-8")

@@ -17,14 +17,9 @@ from typing import Any
 
 from uvicorn.protocols.http.httptools_impl import HttpToolsProtocol
 
-WHOLE_BODY = "tidemill.body"
-"""In the scope of a request that has come as a whole before it is answered: its body."""
-_SMALL_BODY = 64 << 10
 HEAD_BYTES = 64 << 10
 """Of a request's line and headers, as they may be at most; one that is not whole by what is read at once
 more."""
-
-
 _TLS_END_SECONDS = 2.0
 """How long a client may take to say that it has seen the end."""
 _CONTINUE = b"HTTP/1.1 100"
@@ -123,8 +118,6 @@ def impatient(seconds: float) -> type[HttpToolsProtocol]:
 
         def on_message_complete(self) -> None:
             self._in_body = False
-            if len(self.cycle.body) <= _SMALL_BODY:
-                self.scope[WHOLE_BODY] = bytes(self.cycle.body)
             super().on_message_complete()
             if self._ending:
                 self.transport.close()
