@@ -392,6 +392,25 @@ def test_of_two_exports_or_imports_into_one_place_one_is_refused(
     Savepoint.open(place).check_whole()
 
 
+def test_a_record_that_is_still_being_put_is_no_part_of_a_savepoint(
+    job: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A statement that is refused in a moment has its claim there under another name until then."""
+    place = tmp_path / "one"
+    claim = place / ".job.json.0123abcd.tmp"
+
+    def checked(target: Storage) -> None:
+        check_empty(target)
+        place.mkdir()
+        claim.write_bytes(b"{}")
+
+    monkeypatch.setattr("tidemill.runtime.checkpoint.savepoint.check_empty", checked)
+    snapshot = Snapshot(identity=IDENTITY, commit=commit(state(job, 5), 7), checkpoint=Storage(str(job)))
+    snapshot.write(Storage(str(place)))
+    claim.unlink()
+    Savepoint.open(Storage(str(place))).check_whole()
+
+
 def test_of_two_savepoints_in_one_place_one_is_refused(
     job: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

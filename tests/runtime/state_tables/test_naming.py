@@ -23,7 +23,7 @@ from tidemill.runtime.state_tables.listings import LISTINGS
 from tidemill.runtime.state_tables.naming import known_layout, operators_of, state_files
 from tidemill.state.layout import Layout
 from tidemill.state.store import StateStore
-from tidemill.types.logical import BIGINT, STRING, Field, LogicalType
+from tidemill.types.logical import BIGINT, BOOLEAN, STRING, Field, LogicalType
 
 SUMS, PLAIN, EMPTY = "group-aggregate-0123456789abcdef", "join-0123456789abcdef", "rank-0123456789abcdef"
 KEY, TIME = pa.field("day#1", pa.int32()), pa.field("u#2", pa.timestamp("us"))
@@ -34,7 +34,11 @@ GROUPS = Layout(
     ttl=10,
 )
 DISTINCT = Layout(name="DISTINCT(u#2)", keys=(KEY,), values=(pa.field("$value0", TIME.type),), additive=True)
-SIDE = Layout(name="left", keys=(pa.field("l0", pa.string()),), values=(pa.field("l1", pa.string()),))
+SIDE = Layout(
+    name="left",
+    keys=(pa.field("l0", pa.string()),),
+    values=(pa.field("l1", pa.string()), pa.field("$since 7", pa.bool_())),
+)
 IDENTITY = JobIdentity(
     job_id="j",
     fingerprint="f",
@@ -70,7 +74,7 @@ def put(root: Path, operator: str, layout: Layout, columns: dict[str, pa.Array])
 def savepoint(tmp_path: Path) -> Savepoint:
     """Of a GROUP BY, a join that no schema describes, and an operator that has no rows."""
     sums = {"day#1": pa.array([1, 2], pa.int32()), "bits": pa.array([1, 255], pa.uint8())}
-    side = {"l0": pa.array(["a"]), "l1": pa.array(["b"])}
+    side = {"l0": pa.array(["a"]), "l1": pa.array(["b"]), "$since 7": pa.array([True])}
     manifests = {
         SUMS: {"0": [[put(tmp_path / "job", SUMS, GROUPS, sums), 0, 4096]]},
         PLAIN: {"0": [[put(tmp_path / "job", PLAIN, SIDE, side), 0, 4096]]},
@@ -101,6 +105,7 @@ def test_tables_and_columns_have_readable_names_and_flinks_types(savepoint: Save
     assert [(c.name, str(c.type), c.role) for c in found["join_1"].columns] == [
         ("l0", "STRING", "key"),
         ("l1", "STRING", "value"),
+        ("since_7", "BOOLEAN", "value"),
         ("partition_id", "INT", "partition"),
     ]
 
@@ -151,8 +156,8 @@ def test_a_declared_table_must_fit(savepoint: Savepoint) -> None:
 
 
 def test_rows_change_through_tables_with_all_columns(savepoint: Savepoint) -> None:
-    whole = request(savepoint, "join_1", l0=STRING, l1=STRING)
-    assert CONNECTOR.fixed_columns(whole.table, whole.options) == ("l0", "l1", "partition_id")
+    whole = request(savepoint, "join_1", l0=STRING, l1=STRING, since_7=BOOLEAN)
+    assert CONNECTOR.fixed_columns(whole.table, whole.options) == ("l0", "l1", "since_7", "partition_id")
     part = request(savepoint, "join_1", l0=STRING)
     with pytest.raises(NotSupportedError, match="the table lacks the column 'l1' of the state"):
         CONNECTOR.fixed_columns(part.table, part.options)

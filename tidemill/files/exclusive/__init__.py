@@ -13,7 +13,7 @@ from collections.abc import Callable
 from tidemill.files.exclusive.api import Exclusive, OutcomeUnknownError
 from tidemill.files.exclusive.gcs import GcsExclusive
 from tidemill.files.exclusive.hdfs import HdfsExclusive
-from tidemill.files.exclusive.local import TEMPORARY, LocalExclusive
+from tidemill.files.exclusive.local import LocalExclusive, is_temporary
 from tidemill.files.exclusive.s3 import S3Exclusive
 from tidemill.files.storage import Storage
 from tidemill.files.systems import GCS_SCHEME, HDFS_SCHEMES, S3_SCHEMES
@@ -30,4 +30,4 @@ def exclusive(storage: Storage) -> Exclusive:
     return LocalExclusive(storage=storage) if storage.is_local else _STORES[storage.scheme](storage)
 
 
-__all__ = ["TEMPORARY", "Exclusive", "OutcomeUnknownError", "exclusive"]
+__all__ = ["Exclusive", "OutcomeUnknownError", "exclusive", "is_temporary"]

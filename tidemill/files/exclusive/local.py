@@ -16,6 +16,11 @@ TEMPORARY = ".tmp"
 _NO_LINKS = (errno.EPERM, errno.ENOTSUP, errno.EOPNOTSUPP, errno.ENOSYS)
 
 
+def is_temporary(relative: str) -> bool:
+    """Whether a file is a record that somebody is still putting, or was when he was killed."""
+    return relative.rpartition("/")[2].startswith(".") and relative.endswith(TEMPORARY)
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class LocalExclusive:
     storage: Storage

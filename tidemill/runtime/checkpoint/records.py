@@ -11,7 +11,7 @@ from dataclasses import dataclass
 from typing import Any, Self
 
 from tidemill.errors import NOTHING_COMMITTED, CommitUnknownError, OwnershipError, StateError
-from tidemill.files.exclusive import TEMPORARY, Exclusive, OutcomeUnknownError, exclusive
+from tidemill.files.exclusive import Exclusive, OutcomeUnknownError, exclusive, is_temporary
 from tidemill.files.storage import Storage
 from tidemill.state.record import Reader, decode_record, encode_record
 
@@ -102,7 +102,7 @@ class Records:
     def remove_temporaries(self, folder: str) -> None:
         """Takes away what records of killed processes left; by the owner of the directory only."""
         for entry in self._listed(folder):
-            if entry.path.rpartition("/")[2].startswith(".") and entry.path.endswith(TEMPORARY):
+            if is_temporary(entry.path):
                 self.remove(entry.path)
 
     def _listed(self, folder: str) -> list[Any]:

@@ -26,6 +26,7 @@ from typing import Any, Self
 import xxhash
 
 from tidemill.errors import OwnershipError, StateError
+from tidemill.files.exclusive import is_temporary
 from tidemill.files.storage import TEMPORARY, Storage
 from tidemill.runtime.checkpoint.directory import FOLDERS, CheckpointDirectory, EpochCommit, identity_records
 from tidemill.runtime.checkpoint.identity import JobIdentity
@@ -225,12 +226,13 @@ def seal(
     commit: EpochCommit | None,
     files: Mapping[str, Published],
 ) -> None:
-    """Forces the directories to disk, then puts the record ``mark``, which lists all files there are.
-    ``files``: of some of them length and checksum are known."""
+    """Forces the directories to disk, then puts the record ``mark``, which lists all files there are, but
+    for those that somebody who is refused is still writing. ``files``: of some of them length and checksum
+    are known."""
     known = dict(files)
-    for entry in list(target.files()):
-        if entry.path not in known:
-            known[entry.path] = read_sum(target, entry.path)
+    for path in [entry.path for entry in target.files()]:
+        if path not in known and not is_temporary(path):
+            known[path] = read_sum(target, path)
     for folder in {path.rpartition("/")[0] for path in known}:
         target.force_directory(folder)
     fields = {

@@ -16,6 +16,7 @@ from dataclasses import dataclass, field
 import pyarrow as pa
 
 from tidemill.errors import StateError
+from tidemill.operators.rows.stored_before import is_mark
 from tidemill.physical.names import free_name
 from tidemill.runtime.checkpoint.operator_schema import OperatorSchema
 from tidemill.runtime.checkpoint.savepoint import STATE, Savepoint
@@ -185,7 +186,8 @@ def _columns(
         if not label:
             known = _argument(name, arguments)
             flink = schema.types.get(known, "")
-            label, kind = schema.readable(known), _type(flink, types[name], table)
+            label = known.removeprefix("$").replace(" ", "_") if is_mark(known) else schema.readable(known)
+            kind = _type(flink, types[name], table)
             required = bool(flink) and not _parsed(flink).nullable
             values = shape.values if shape else ()
             unknown = "" if shape is None else "payload"
