@@ -63,10 +63,12 @@ FUNCTIONS: dict[str, Callable[..., Any]] = {
 
 
 class Interpreter:
-    """Evaluates plans over ``tables``: rows in the order of each table's declared columns."""
+    """Evaluates plans over ``tables``: rows in the order of each table's declared columns. ``streaming``: as
+    a stream, whose global aggregates have no row over no rows; those of subqueries have theirs."""
 
-    def __init__(self, tables: Tables) -> None:
+    def __init__(self, tables: Tables, *, streaming: bool = False) -> None:
         self.tables = tables
+        self.streaming = streaming
 
     def rows(self, plan: n.LogicalNode, outer: tuple[Row, ...] = ()) -> list[Row]:
         """The rows of ``plan``; ``outer`` are the enclosing rows, innermost first."""
@@ -103,7 +105,8 @@ class Interpreter:
 
     @_rows.register
     def _(self, plan: n.Aggregate, outer: tuple[Row, ...]) -> list[Row]:
-        groups: dict[Row, list[Row]] = {} if plan.keys else {(): []}
+        missing = plan.keys or (self.streaming and not outer)
+        groups: dict[Row, list[Row]] = {} if missing else {(): []}
         for row in self.rows(plan.input, outer):
             groups.setdefault(tuple(row[k] for k in plan.keys), []).append(row)
         return [(*key, *(_aggregate(c, rows) for c in plan.calls)) for key, rows in groups.items()]

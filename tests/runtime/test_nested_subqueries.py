@@ -37,6 +37,8 @@ SHARED = (
     "(SELECT SUM(c) FROM (SELECT COUNT(*) AS c FROM i WHERE i.g = o.k) AS x) AS c FROM o",
     "SELECT k, (SELECT COUNT(*) FROM (SELECT w FROM i WHERE i.g = o.k LIMIT 1) AS x) AS n, "
     "(SELECT w FROM i WHERE i.w > o.v ORDER BY w LIMIT 1 OFFSET 1) AS m FROM o",
+    "SELECT k, (SELECT SUM(c) FROM (SELECT COUNT(*) AS c FROM i WHERE w > 99) AS x) AS n FROM o "
+    "WHERE k IN (SELECT COUNT(*) FROM i WHERE w > 99 UNION ALL SELECT w FROM i)",
 )
 OWN: dict[str, list[tuple[Any, ...]]] = {
     "SELECT k FROM o WHERE k >= ALL (SELECT COUNT(*) FROM i WHERE i.g = o.k)": [(1,), (2,), (3,)],

@@ -32,6 +32,7 @@ from tidemill.plan.rules.prune_columns import prune_columns
 from tidemill.plan.rules.push_filters import push_filters
 from tidemill.plan.rules.push_into_scans import push_into_scans
 from tidemill.plan.rules.push_join_conditions import push_join_conditions
+from tidemill.plan.rules.rows_of_nothing import rows_of_nothing
 from tidemill.plan.rules.simplify_conditions import simplify_conditions
 from tidemill.plan.rules.simplify_outer_joins import simplify_outer_joins
 from tidemill.plan.rules.unnest_subqueries import unnest_subqueries
@@ -57,7 +58,7 @@ class Phase:
 
 PHASES: tuple[Phase, ...] = (
     # First: the forms that the binder makes are what it recognises, and its joins want pushing.
-    Phase("unnest", (unnest_subqueries,), root=True),
+    Phase("unnest", (rows_of_nothing, unnest_subqueries), root=True),
     Phase(
         "push",
         (

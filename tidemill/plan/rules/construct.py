@@ -70,6 +70,12 @@ def named(names: Sequence[str], expressions: Sequence[Expr]) -> tuple[t.Field, .
     return tuple(fields)
 
 
+def one_row() -> n.Values:
+    """A row that says nothing."""
+    zero = Literal(type=t.IntType(nullable=False), value=0)
+    return n.Values(fields=(t.Field("ZERO", zero.type),), rows=((zero,),))
+
+
 def project(source: n.LogicalNode, expressions: Sequence[Expr], names: Sequence[str]) -> n.Project:
     return n.Project(fields=named(names, expressions), input=source, expressions=tuple(expressions))
 

@@ -8,10 +8,8 @@ from dataclasses import dataclass
 from sqlglot import exp
 
 from tidemill.errors import NotSupportedError, ValidationError
-from tidemill.plan import nodes as n
 from tidemill.plan.binder import hints
 from tidemill.plan.binder.context import Context
-from tidemill.plan.binder.expressions import literals
 from tidemill.plan.binder.expressions.binding import QueryBinder
 from tidemill.plan.binder.relations import (
     joins,
@@ -23,18 +21,16 @@ from tidemill.plan.binder.relations import (
 )
 from tidemill.plan.binder.relations.tables import Source
 from tidemill.plan.binder.scope import Scope
+from tidemill.plan.rules.construct import one_row
 from tidemill.sql.expressions import FunctionTable
 from tidemill.sql.positions import position_of
-from tidemill.types.logical import Field
 
 
 def bind(binder: QueryBinder, tree: exp.Expr, context: Context) -> Source:
     """The row that a SELECT reads; one empty-scoped row without FROM."""
     clause = tree.args.get("from_") or tree.args.get("from")
     if clause is None:
-        zero = literals.integer(0)
-        plan = n.Values(fields=(Field("ZERO", zero.type),), rows=((zero,),))
-        return Source(plan=plan, scope=Scope())
+        return Source(plan=one_row(), scope=Scope())
     given = _Given(hints.state_ttl(tree), hints.strategies(tree))
     source = _joined(binder, relation(binder, clause.this, context, given), tree, context, given)
     hints.check_aliases(given.ttl, source.scope, tree)

@@ -17,7 +17,7 @@ from tidemill.functions.signatures import calcite_text
 from tidemill.operators.window.assigners import kinds
 from tidemill.plan import nodes as n
 from tidemill.plan.binder.context import Context
-from tidemill.plan.binder.expressions import literals, user_functions
+from tidemill.plan.binder.expressions import user_functions
 from tidemill.plan.binder.expressions.binding import Clause, QueryBinder
 from tidemill.plan.binder.expressions.function_hints import function_hint
 from tidemill.plan.binder.naming import column_aliases, renamed
@@ -27,6 +27,7 @@ from tidemill.plan.binder.relations.tables import Source, named_source
 from tidemill.plan.binder.scope import Relation, Scope, unique_name
 from tidemill.plan.expressions import Expr, OuterRef
 from tidemill.plan.predicates import TRUE
+from tidemill.plan.rules.construct import one_row
 from tidemill.plan.rules.determinism import has_subquery, has_user_call
 from tidemill.sql.expressions import Descriptor, FunctionTable, TableArgument
 from tidemill.sql.positions import position_of
@@ -96,14 +97,9 @@ def bind_unnest(binder: QueryBinder, node: exp.Expr, context: Context) -> Source
     collection = _collection(binder, Scope(), node, context)
     fields = _element_fields(collection.type, node)
     ordinality = bool(node.args.get("offset"))
-    plan = _unnest(_one_row(), collection, fields, outer=False, ordinality=ordinality)
+    plan = _unnest(one_row(), collection, fields, outer=False, ordinality=ordinality)
     relation = _relation(node, fields, ordinality, offset=1)
     return Source(plan=plan, scope=Scope(relations=(Relation(alias="", fields=(), offset=0), relation)))
-
-
-def _one_row() -> n.LogicalNode:
-    zero = literals.integer(0)
-    return n.Values(fields=(t.Field("ZERO", zero.type),), rows=((zero,),))
 
 
 def _collection(binder: QueryBinder, scope: Scope, node: exp.Expr, context: Context) -> Expr:
@@ -199,7 +195,7 @@ def bind_function(binder: QueryBinder, node: exp.Expr, context: Context) -> Sour
         return named_source(query, node.alias or table.path.name)
     bound, args = _user_function(binder, Scope(), node, context)
     relation = _relation(node, bound.columns.fields, False, offset=1)
-    plan = _correlated(_one_row(), bound, args, outer=False)
+    plan = _correlated(one_row(), bound, args, outer=False)
     return Source(plan=plan, scope=Scope(relations=(Relation(alias="", fields=(), offset=0), relation)))
 
 

@@ -16,6 +16,7 @@ from tidemill.plan.binder.expressions.calls import coerce
 from tidemill.plan.binder.queries import ordering
 from tidemill.plan.binder.scope import Scope
 from tidemill.plan.expressions import Cast, Expr, Literal
+from tidemill.plan.rules.construct import one_row
 from tidemill.sql.positions import position_of
 from tidemill.types import logical as t
 
@@ -89,9 +90,7 @@ def _rows(fields: tuple[t.Field, ...], rows: list[tuple[Expr, ...]]) -> n.Logica
 
 
 def _one(fields: tuple[t.Field, ...], row: tuple[Expr, ...]) -> n.LogicalNode:
-    zero = literals.integer(0)
-    source = n.Values(fields=(t.Field("ZERO", zero.type),), rows=((zero,),))
-    return n.Project(fields=fields, input=source, expressions=row)
+    return n.Project(fields=fields, input=one_row(), expressions=row)
 
 
 def _constant(expr: Expr, kind: t.LogicalType) -> Literal | None:
