@@ -7,8 +7,9 @@ table's options say otherwise.
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 
+from tidemill.changelog.rowkind import ALL_KINDS, RETRACTIONS
 from tidemill.connectors.delta.log import Commit, has_version, read_commit
 from tidemill.connectors.delta.table import DeltaPlace, active_files, check_readable
 from tidemill.connectors.lakehouse.files import DataFile
@@ -63,8 +64,12 @@ class DeltaHistory:
         commit = self._commit(version)
         if not self.changes:
             return [file.data_file(self.partitions) for file in commit.added]
-        logged = commit.changes or (*commit.removed, *commit.added)
-        return [file.data_file(self.partitions) for file in logged]
+        if not commit.changes:
+            return [file.data_file(self.partitions) for file in (*commit.removed, *commit.added)]
+        found = [replace(file.data_file(self.partitions), changes=True) for file in commit.changes]
+        # A file has them in any order: what goes is read first, or a key that both have would be gone.
+        parts = RETRACTIONS, ALL_KINDS - RETRACTIONS
+        return [replace(file, kinds=kinds) for kinds in parts for file in found]
 
     def following(self, version: int) -> int | None:
         """ConnectorError where the table goes on, but its log has not kept the next version."""

@@ -9,7 +9,7 @@ from typing import Any
 
 import pyarrow as pa
 
-from tidemill.changelog.rowkind import RowKind
+from tidemill.changelog.rowkind import ALL_KINDS, INSERT_ONLY, RowKind
 from tidemill.connectors.delta.table import DeltaPlace, relative_path, stored_rows
 from tidemill.connectors.lakehouse.files import DataFile
 from tidemill.connectors.lakehouse.partition_texts import typed_value
@@ -35,7 +35,7 @@ class LoggedFile:
 
     place: DeltaPlace
     action: Mapping[str, Any]
-    kind: RowKind | None
+    kinds: frozenset[RowKind] = INSERT_ONLY
 
     def data_file(self, partitions: Collection[Field]) -> DataFile:
         """Cost: its footer, where the log does not say how many rows it has."""
@@ -47,7 +47,7 @@ class LoggedFile:
             size=int(self.action.get("size") or 0),
             rows=stored_rows(self.place, path) if rows is None else int(rows),
             partition={f.name: _value(self.place, f, values.get(f.name)) for f in partitions},
-            kind=self.kind,
+            kinds=self.kinds,
         )
 
 
@@ -74,9 +74,11 @@ def read_commit(place: DeltaPlace, version: int) -> Commit:
     actions = [json.loads(line) for line in lines if line.strip()]
     added = _changing(actions, "add")
     return Commit(
-        added=tuple(LoggedFile(place, action, RowKind.INSERT) for action in added),
-        removed=tuple(LoggedFile(place, a, RowKind.DELETE) for a in _changing(actions, "remove")),
-        changes=tuple(LoggedFile(place, a["cdc"], None) for a in actions if "cdc" in a),
+        added=tuple(LoggedFile(place, action) for action in added),
+        removed=tuple(
+            LoggedFile(place, a, frozenset({RowKind.DELETE})) for a in _changing(actions, "remove")
+        ),
+        changes=tuple(LoggedFile(place, a["cdc"], ALL_KINDS) for a in actions if "cdc" in a),
         redefined=any("metaData" in a or "protocol" in a for a in actions)
         or any(action.get("deletionVector") for action in added),
     )

@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, field, replace
 
-from tidemill.changelog.rowkind import RowKind
+from tidemill.changelog.rowkind import INSERT_ONLY, RowKind
 from tidemill.connectors.lakehouse.bounds import Bounds
 
 _TASK_ROWS = 50_000
@@ -18,15 +18,16 @@ _TASK_ROWS = 50_000
 @dataclass(frozen=True, slots=True, kw_only=True)
 class DataFile:
     """``path``: below the table's root; ``rows``: how many it has; ``partition``: the values of the partition
-    columns; ``bounds``: what the log says of other columns; ``kind``: of all its rows, None for a file that
-    has a kind for each."""
+    columns; ``bounds``: what the log says of other columns; ``kinds``: those of its rows. A file of changes
+    (``changes``) says the kind of each row, and may have rows of other kinds, which are not read."""
 
     path: str
     size: int
     rows: int
     partition: dict[str, object] = field(default_factory=dict, hash=False)
     bounds: dict[str, Bounds] = field(default_factory=dict, hash=False, compare=False)
-    kind: RowKind | None = RowKind.INSERT
+    kinds: frozenset[RowKind] = INSERT_ONLY
+    changes: bool = False
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

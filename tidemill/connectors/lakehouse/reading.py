@@ -13,7 +13,7 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from tidemill.changelog.rowkind import KIND_COLUMN, SEQUENCE_COLUMN
+from tidemill.changelog.rowkind import KIND_COLUMN, SEQUENCE_COLUMN, RowKind
 from tidemill.connectors.api import BatchMap
 from tidemill.connectors.formats.api import Block, Decoder, RecordError
 from tidemill.connectors.formats.columnar.parquet import FORMAT, ParquetDecoder
@@ -84,7 +84,7 @@ class LakeReader:
     def decoder(self, file: pa.NativeFile, data: DataFile) -> Decoder:
         """Of the fields that the file holds; columns are found by name."""
         stored = tuple(f for f in self.fields if f.name not in data.partition)
-        if data.kind is None:
+        if data.changes:
             stored = (*stored, CHANGE_TYPE)
         return ParquetDecoder(wanted=stored, declared=tuple(f.name for f in stored))
 
@@ -104,7 +104,8 @@ class LakeReader:
             first = piece.first + start - piece.start
             columns.append(pa.array(first + np.arange(rows, dtype=np.int64)))
             names.append(SEQUENCE_COLUMN)
-        return pa.Table.from_arrays(columns, names=names)
+        made = pa.Table.from_arrays(columns, names=names)
+        return _of_kinds(made, piece.file.kinds) if piece.file.changes else made
 
     def _shown(self, file: DataFile) -> str:
         return self.storage.shown(file.path)
@@ -117,13 +118,19 @@ class LakeReader:
 
 
 def _kinds(table: pa.Table, file: DataFile) -> pa.Array:
-    if file.kind is not None:
-        return pa.repeat(pa.scalar(int(file.kind), pa.int8()), table.num_rows)
+    if not file.changes:
+        (kind,) = file.kinds
+        return pa.repeat(pa.scalar(int(kind), pa.int8()), table.num_rows)
     types = table.column(CHANGE_TYPE.name).combine_chunks()
     found = pc.index_in(types, value_set=pa.array(_CHANGE_TYPES))
     if found.null_count:
         raise RecordError(f"There is a change of another kind than {', '.join(_CHANGE_TYPES)}", line=-1)
     return found.cast(pa.int8())
+
+
+def _of_kinds(table: pa.Table, kinds: frozenset[RowKind]) -> pa.Table:
+    wanted = pa.array(sorted(map(int, kinds)), pa.int8())
+    return table.filter(pc.is_in(table.column(KIND_COLUMN), value_set=wanted))
 
 
 def task_reader(reader: LakeReader, through: BatchMap | None) -> BatchMap:

@@ -2,7 +2,8 @@
 
 The unit of reading is a version: at first all files of one, then the files that each later one has added. An
 offset is a place among the rows of a version's files, whose order is fixed, so that the same range always
-has the same rows.
+has the same rows. Of a stream of changes no epoch ends within a later version: what it takes away comes
+before what it adds, and nobody shall see the one without the other.
 """
 
 from __future__ import annotations
@@ -77,14 +78,13 @@ class LakeSource(JobSource):
     def next_offset(self, start: Offset | None, limit: ReadLimit) -> Offset:
         """As of ``History``."""
         position = self._beginning() if start is None else self._resumed(Position(**start))
-        rows, size = limit.rows, limit.bytes
-        while (rows is None or rows > 0) and (size is None or size > 0):
+        left = limit
+        while not _is_used_up(left) or self._is_within(position):
             files = self._files(position)
             if position.file < len(files):
                 file = files[position.file]
-                taken = _share(file, position.row, rows, size)
-                rows = None if rows is None else rows - taken
-                size = None if size is None else size - _bytes(file, taken)
+                taken = self._share(position, file, left)
+                left = _without(left, file, taken)
                 position = position.moved(file, taken)
                 continue
             following = self.history.following(position.version) if self.follows else None
@@ -139,19 +139,36 @@ class LakeSource(JobSource):
     ) -> Iterator[tuple[Position, Piece]]:
         """The pieces from ``start`` to ``last``, or as many as the limit allows, each with its end."""
         at = self._at(last.begin, last.table) if start is None else Position(**start)
-        rows, size = limit.rows, limit.bytes
-        while at.count < last.count and (rows is None or rows > 0) and (size is None or size > 0):
+        while at.count < last.count and (not _is_used_up(limit) or self._is_within(at)):
             files = self._files(at)
             if at.file == len(files):
                 at = at.entering(self._next(at))
                 continue
             file = files[at.file]
-            taken = min(_share(file, at.row, rows, size), last.count - at.count)
-            rows = None if rows is None else rows - taken
-            size = None if size is None else size - _bytes(file, taken)
+            taken = min(self._share(at, file, limit), last.count - at.count)
+            limit = _without(limit, file, taken)
             piece = Piece(file=file, start=at.row, end=at.row + taken, first=at.count)
             at = at.moved(file, taken)
             yield at, piece
+
+    def _is_within(self, at: Position) -> bool:
+        """Whether no epoch may end here."""
+        return self._is_whole(at) and 0 < at.file < len(self._files(at))
+
+    def _is_whole(self, at: Position) -> bool:
+        """Whether an epoch has all rows of the version or none."""
+        return self.reader.changes and not at.whole
+
+    def _share(self, at: Position, file: DataFile, limit: ReadLimit) -> int:
+        """How many more rows of the file an epoch takes."""
+        left = file.rows - at.row
+        if self._is_whole(at):
+            return left
+        if limit.rows is not None:
+            left = min(left, limit.rows)
+        if limit.bytes is not None:
+            left = min(left, max(limit.bytes * file.rows // max(file.size, 1), 1))
+        return left
 
     def _beginning(self) -> Position:
         return self._at(self.history.begin(), self.history.identity())
@@ -226,15 +243,14 @@ def _rows(start: Offset | None, end: Offset) -> int:
     return Position(**end).count - (0 if start is None else Position(**start).count)
 
 
-def _share(file: DataFile, row: int, rows: int | None, size: int | None) -> int:
-    """How many of the file's rows from ``row`` on an epoch takes."""
-    left = file.rows - row
-    if rows is not None:
-        left = min(left, rows)
-    if size is not None:
-        left = min(left, max(size * file.rows // max(file.size, 1), 1))
-    return left
+def _is_used_up(limit: ReadLimit) -> bool:
+    return any(left is not None and left <= 0 for left in (limit.rows, limit.bytes))
 
 
-def _bytes(file: DataFile, rows: int) -> int:
-    return rows * file.size // max(file.rows, 1) + 1
+def _without(limit: ReadLimit, file: DataFile, rows: int) -> ReadLimit:
+    """What is left of ``limit`` after so many rows of ``file``."""
+    used = rows * file.size // max(file.rows, 1) + 1
+    return ReadLimit(
+        rows=None if limit.rows is None else limit.rows - rows,
+        bytes=None if limit.bytes is None else limit.bytes - used,
+    )
