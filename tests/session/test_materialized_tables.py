@@ -19,7 +19,7 @@ from tidemill.errors import (
     TidemillError,
     ValidationError,
 )
-from tidemill.session import execution
+from tidemill.session import inserts
 from tidemill.session.catalogs.documents import object_documents
 from tidemill.session.catalogs.reading import read
 from tidemill.session.environment import TableEnvironment
@@ -101,7 +101,7 @@ def test_what_cannot_be_started_leaves_no_table(
     def fails(*_: object, **__: object) -> None:
         raise ConnectorError("no place")
 
-    monkeypatch.setattr(execution, "run_inserts", fails)
+    monkeypatch.setattr(inserts, "run_inserts", fails)
     with pytest.raises(ConnectorError, match="no place"):
         ask(session, DAILY)
     assert ask(session, "SHOW TABLES") == [("src",)]

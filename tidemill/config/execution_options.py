@@ -65,9 +65,10 @@ EVOLUTION = Option(
     default="keep",
     own=True,
     choices=("keep", "backfill"),
-    doc="What ALTER JOB ... AS does with state of the old query. `keep` lets the new query take over what "
-    "means the same to it, and refuses other changes. `backfill` computes the new query from the beginning "
-    "of its sources, and gives the sinks the difference.",
+    doc="What ALTER JOB ... AS, and an INSERT that starts on a checkpoint or a savepoint, do with state of "
+    "another query. `keep` lets the new query take over what means the same to it, and refuses other "
+    "changes. `backfill` computes the new query from the beginning of its sources, and gives the sinks the "
+    "difference.",
 )
 SAVEPOINT_TARGET = Option(
     key="tidemill.savepoint.target",

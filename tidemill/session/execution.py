@@ -20,22 +20,14 @@ from tidemill.catalog.table import CatalogTable
 from tidemill.config import execution_options, pipeline_options, table_options
 from tidemill.config.emit_options import LATE_ROWS_TABLE
 from tidemill.config.option import Configuration
-from tidemill.errors import NotSupportedError, StateError, ValidationError
+from tidemill.errors import NotSupportedError, ValidationError
 from tidemill.files.file_snapshot import file_snapshot
-from tidemill.files.storage import Storage
 from tidemill.physical import nodes as p
-from tidemill.physical.batch import nodes as b
 from tidemill.plan import nodes as n
 from tidemill.plan.constants import is_constant, literal_rows
 from tidemill.runtime import batch_job, job_start
-from tidemill.runtime.checkpoint.evolution import Evolution, backfilled, evolution
-from tidemill.runtime.checkpoint.savepoint import Savepoint
-from tidemill.runtime.job_identity import job_identity
 from tidemill.runtime.job_start import JobRequest
 from tidemill.runtime.progress import ExchangesBlocked, FunctionsChanged, JobEvent, StateTakenOver, unheard
-from tidemill.runtime.replay.backfill import Backfill, has_same_sinks
-from tidemill.runtime.restarts.job import RestartingJob
-from tidemill.runtime.restarts.strategy import NoRestart, strategy_of
 from tidemill.runtime.running_job import RunningJob
 from tidemill.runtime.spark.session import spark_application
 from tidemill.session import planning
@@ -43,16 +35,16 @@ from tidemill.session.bundles import bundled
 from tidemill.session.constant_query import ConstantQuery
 from tidemill.session.context import SessionContext
 from tidemill.session.job import JobHandle
+from tidemill.session.kept_query import kept_query
 from tidemill.session.result import StatementKind, TableResult
 from tidemill.session.time_zone import zone_of
+from tidemill.sql import statements as s
 from tidemill.sql.shown import shown_statement
-from tidemill.types.logical import BIGINT, Field
+from tidemill.types.logical import Field
 from tidemill.types.physical import arrow_type
 
 QUEUED_EPOCHS = 4
 _POLL_SECONDS = 0.05
-READS_AHEAD = 2
-"""How often a backfill reads what there is while the job goes on; the second time that is little."""
 
 
 def is_batch(context: SessionContext) -> bool:
@@ -79,7 +71,7 @@ def run_query(context: SessionContext, plan: n.LogicalNode) -> TableResult:
         return _result(context, plan.fields, iter((table,)), None, changelog=False)
     config = bundled(context.configuration, [plan])
     node = planning.physical(config, optimized)
-    place = _next_directory(context) if context.place_job is None else ""
+    place = next_directory(context) if context.place_job is None else ""
     if not place and is_constant(optimized):
         return _constant(context, optimized, config)
     request = replace(job_request(context, "select", place), config=config)
@@ -130,96 +122,27 @@ def in_mode(context: SessionContext, mode: str) -> Iterator[None]:
         context.configuration = before
 
 
-def run_inserts(context: SessionContext, sinks: Sequence[n.Sink], *, waits: bool = True) -> TableResult:
-    """INSERTs as one job. In batch they have run on return; in streaming the job has been started, and has
-    ended where it ``waits`` and the session asks for that."""
-    names = [str(sink.table.path) for sink in sinks]
-    name = "insert-into_" + ",".join(names)
-    fields = tuple(Field(name, BIGINT) for name in dict.fromkeys(names))
-    if is_batch(context):
-        for sink in sinks:
-            with file_snapshot():
-                batch_job.run_insert(_batch_insert(context, sink), job_request(context, name))
-        return _inserted(context, fields, None)
-    place = (context.place_job or partial(_next_directory, context))()
-    start = starter(context, sinks, name, place)
-    strategy = strategy_of(start.request.config) if place else NoRestart()
-    job = RestartingJob.follow(start(), start, strategy, start.request.on_event)
-    context.jobs.add(job)
-    context.on_job(job)
-    result = _inserted(context, fields, job)
-    if waits and context.configuration.read(table_options.DML_SYNC):
-        job.wait()
-    return result
-
-
-def alter_job(context: SessionContext, job: RestartingJob, sinks: Sequence[n.Sink]) -> None:
-    """The running ``job`` goes on as the INSERTs ``sinks``, with its state, after its epoch. With a backfill
-    it goes on as if they had run from the beginning. StateError, and the job goes on as it was, if they
-    cannot have that."""
-    found = state_under(context, sinks, job.directory)
-    start = starter(context, sinks, job.name, job.directory)
-    former = job.restart
-    assert isinstance(former, job_start.InsertsStart)
-    if is_backfilled(context) and not (found.is_same and has_same_sinks(former, start)):
-        _backfill(job, Backfill.of(former, start))
-        changes = tuple(map(str, backfilled(found).changes))
-        start.request.on_event(StateTakenOver(job_id=job.job_id, changes=changes))
-    else:
-        _check_kept(context, found, job)
-        job.alter(start)
-    context.on_altered(job)
-
-
-def _check_kept(context: SessionContext, found: Evolution, job: RestartingJob) -> None:
-    drops = context.configuration.read(execution_options.IGNORE_UNCLAIMED)
-    try:
-        found.check(f"the state of job {job.job_id}", drops=drops)
-    except StateError as e:
-        option = execution_options.EVOLUTION.key
-        e.hint += f" With '{option}' = 'backfill' the query is computed from the beginning of its sources."
-        raise
-
-
-def _backfill(job: RestartingJob, made: Backfill) -> None:
-    """The job goes on while most of its history is read."""
-    try:
-        for _ in range(READS_AHEAD):
-            held = job.rest()
-            held.rested.set()
-            held.release()
-            made.ahead(held.commit)
-        job.alter(made.wanted, made.switch)
-    except BaseException:
-        made.drop()
-        raise
-
-
-def is_backfilled(context: SessionContext) -> bool:
-    return context.configuration.read(execution_options.EVOLUTION) == "backfill"
-
-
-def state_under(context: SessionContext, plans: Sequence[n.LogicalNode], place: str) -> Evolution:
-    """What becomes of the state in the directory ``place`` if a job of these plans goes on from it: of a
-    savepoint, or the checkpoint of a job. StateError if there is none."""
-    config = bundled(context.configuration, plans)
-    savepoint = Savepoint.open(Storage.configured(place, config))
-    roots = planning.physical_job(config, [planning.optimized(plan) for plan in plans])
-    names = job_start.state_names(savepoint.identity, savepoint.commit)
-    zone = context.time_zone
-    _, compiled = job_start.unread_job(roots, config, frames=context.frames, zone=zone, names=names)
-    return evolution(savepoint.identity, job_identity(roots, compiled, "", savepoint.identity.rules))
-
-
 def starter(
-    context: SessionContext, sinks: Sequence[n.Sink], name: str, place: str = ""
+    context: SessionContext,
+    sinks: Sequence[n.Sink],
+    name: str,
+    place: str = "",
+    written: Sequence[s.Insert] = (),
 ) -> job_start.InsertsStart:
-    """What starts INSERTs as one streaming job, whose state lies in ``place``."""
+    """What starts INSERTs as one streaming job, whose state lies in ``place``. ``written``: the statements,
+    which the job's record keeps."""
     config = bundled(context.configuration, sinks)
-    planned = planning.physical_job(config, [_optimized(s) for s in sinks])
-    request = replace(job_request(context, name, place), config=config)
+    planned = planning.physical_job(config, [optimized_insert(sink) for sink in sinks])
+    query = kept_query(context, written) if place else {}
+    request = replace(job_request(context, name, place), config=config, query=query)
     roots = [node for node in planned if isinstance(node, p.Sink)]
     return job_start.InsertsStart(roots, request)
+
+
+def optimized_insert(sink: n.Sink) -> n.Sink:
+    optimized = planning.optimized(sink)
+    assert isinstance(optimized, n.Sink)
+    return optimized
 
 
 def frame(context: SessionContext, plan: n.LogicalNode) -> DataFrame:
@@ -232,18 +155,6 @@ def frame(context: SessionContext, plan: n.LogicalNode) -> DataFrame:
 def application(context: SessionContext) -> SparkSession:
     """The process's Spark application, started on first use."""
     return spark_application(context.configuration)
-
-
-def _batch_insert(context: SessionContext, sink: n.Sink) -> b.Sink:
-    planned = planning.batch(context, _optimized(sink))
-    assert isinstance(planned, b.Sink)
-    return planned
-
-
-def _optimized(sink: n.Sink) -> n.Sink:
-    optimized = planning.optimized(sink)
-    assert isinstance(optimized, n.Sink)
-    return optimized
 
 
 def job_request(context: SessionContext, name: str, checkpoint_directory: str = "") -> JobRequest:
@@ -293,7 +204,7 @@ def _late_table(context: SessionContext) -> CatalogTable | None:
     return found
 
 
-def _next_directory(context: SessionContext) -> str:
+def next_directory(context: SessionContext) -> str:
     """Where the next streaming job keeps its checkpoint; '' is a temporary directory.
 
     The first job of a session takes the directory itself, the others ``job-2``, ``job-3``... in it: a script
@@ -324,10 +235,6 @@ def _result(
         job=job,
         max_width=context.configuration.read(table_options.MAX_COLUMN_WIDTH),
     )
-
-
-def _inserted(context: SessionContext, fields: tuple[Field, ...], job: JobHandle | None) -> TableResult:
-    return TableResult(kind=StatementKind.INSERT, fields=fields, rows=(), zone=context.zone, job=job)
 
 
 @dataclass(slots=True, kw_only=True)

@@ -12,7 +12,7 @@ from dataclasses import replace
 from tidemill.catalog.manager import quoted
 from tidemill.catalog.table import CatalogTable, ObjectPath, Upkeep
 from tidemill.errors import NotSupportedError, ValidationError
-from tidemill.session import execution, planning, view_text
+from tidemill.session import execution, inserts, planning, view_text
 from tidemill.session.context import SessionContext
 from tidemill.session.result import TableResult, ok
 from tidemill.session.schema.precision import cut_times
@@ -43,7 +43,8 @@ def create(statement: s.CreateTable, freshness: s.Freshness, context: SessionCon
     context.catalogs.create(table)
     context.warn(cut_times(table))
     try:
-        job = execution.run_inserts(context, [sink], waits=False).job
+        written = create_table_as.written(statement, context)
+        job = inserts.run_inserts(context, [sink], [written], waits=False).job
     except BaseException:
         context.catalogs.drop(table.path, view=False, temporary=False, ignore_if_missing=True)
         raise
@@ -77,7 +78,7 @@ def alter(statement: s.AlterMaterializedTable, context: SessionContext) -> Table
         default_catalog=context.current_catalog,
         default_database=context.current_database,
     )
-    execution.alter_job(context, job, [planning.bind_insert(context, insert)])
+    inserts.alter_job(context, job, [planning.bind_insert(context, insert)], [insert])
     context.catalogs.replace(replace(table, upkeep=upkeep))
     return ok()
 
