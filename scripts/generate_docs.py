@@ -162,7 +162,8 @@ def compatibility_page() -> str:
     three = ("what", "flink", "tidemill")
     text = NOTE + (
         "# Compatibility with Flink 2.3\n\nThis page lists all known differences from Flink,\n"
-        "and the features that Tidemill does not support. [Migrating](migrating.md) is the shorter introduction.\n"
+        "and the features that Tidemill does not support.\n"
+        "[Migrating](migrating.md) is the shorter introduction.\n"
         "\n## Other defaults\n\n"
     )
     text += table(("Option", "Flink", "Tidemill"), ([e[k] for k in three] for e in data["default"]))
