@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import shutil
 import sqlite3
 from collections.abc import Iterator
@@ -12,10 +11,8 @@ from pathlib import Path
 import pytest
 from pyspark.sql import SparkSession
 
-from tests.runtime.running import Crash
 from tests.session.environments import ask
 from tests.session.test_alter_job import COUNTED, SUMS, folder, put, session, shows
-from tests.session.test_backfill import COUNTED_WINDOWS, EVENTS, WINDOWS, events, until
 from tidemill.errors import NotSupportedError, StateError
 from tidemill.files.storage import Storage
 from tidemill.runtime.checkpoint.directory import CheckpointDirectory
@@ -179,39 +176,6 @@ def test_what_the_old_query_was_must_be_known(spark: SparkSession, folder: Path)
         session(folder, **BACKFILL).execute_sql(FILTERED)
 
 
-def test_secrets_are_not_kept_but_taken_from_the_table_of_the_name(spark: SparkSession, folder: Path) -> None:
-    secret = {
-        "connector": "jdbc",
-        "url": f"jdbc:sqlite:{folder}/db",
-        "table-name": "totals",
-        "password": "xyzzy",
-    }
-
-    def made(**more: str) -> TableEnvironment:
-        options = ", ".join(f"'{key}'='{value}'" for key, value in {**secret, **more}.items())
-        begun = session(folder, **BACKFILL)
-        ask(
-            begun,
-            "DROP TABLE totals",
-            f"CREATE TABLE totals (k INT, s BIGINT, n BIGINT, PRIMARY KEY (k) NOT ENFORCED) WITH ({options})",
-        )
-        return begun
-
-    with running(made(), SUMS):
-        put(folder, "a", (1, 10), (2, 2))
-        shows(folder, (1, 10, None), (2, 2, None))
-    assert "xyzzy" not in (folder / "state" / "job.json").read_text()
-    assert json.loads((folder / "state" / "job.json").read_text())["query"]["objects"]
-    with pytest.raises(
-        StateError, match=r"keeps no secrets, and option 'password' of table .*totals' was one"
-    ):
-        session(folder, **BACKFILL).execute_sql(FILTERED)
-    with running(made(), FILTERED):
-        shows(folder, (1, 10, 1))
-    with running(made(), f"{SUMS} /*+ OPTIONS('x'='y') */" if False else FILTERED.replace("> 5", "> 1")):
-        shows(folder, (1, 10, 1), (2, 2, 1))
-
-
 def test_a_table_that_has_become_another_is_refused(spark: SparkSession, folder: Path) -> None:
     with running(session(folder), SUMS):
         put(folder, "a", (1, 10), (2, 2))
@@ -225,64 +189,3 @@ def test_a_table_that_has_become_another_is_refused(spark: SparkSession, folder:
     )
     with pytest.raises(NotSupportedError, match="or with other options"):
         made.execute_sql(FILTERED)
-
-
-TOTALS = "INSERT INTO totals SELECT k, SUM(v) AS s, CAST(NULL AS BIGINT) AS n FROM e GROUP BY k"
-SESSIONS = COUNTED_WINDOWS.format("log", "").replace(
-    "TUMBLE(TABLE e, DESCRIPTOR(ts), INTERVAL '10' SECOND)",
-    "SESSION(TABLE e PARTITION BY k, DESCRIPTOR(ts), INTERVAL '5' SECOND)",
-)
-
-
-def windows(folder: Path, checkpoint: str, steps: list[str], **more: str) -> TableEnvironment:
-    """A session that crashes at the first of ``steps``, which goes."""
-    made = session(folder, checkpoint, **more)
-    ask(made, EVENTS.format(folder), WINDOWS.format(folder, "log", "debezium-json"))
-
-    def fault(step: str) -> None:
-        if steps and step == steps[0]:
-            steps.pop(0)
-            raise Crash(step)
-
-    made.context.fault = fault
-    return made
-
-
-@pytest.mark.thorough
-def test_one_insert_of_a_set_changes_and_crashes_leave_the_savepoint_or_the_new_job(
-    spark: SparkSession, folder: Path
-) -> None:
-    def both(log: str) -> str:
-        return f"EXECUTE STATEMENT SET BEGIN {TOTALS}; {log}; END"
-
-    made = windows(folder, "state", [])
-    job = made.execute_sql(both(COUNTED_WINDOWS.format("log", ""))).job
-    assert job is not None
-    events(folder, "b", (1, 1, 1), (1, 9, 2), (2, 1, 3), (1, 9, 11))
-    shows(folder, (1, 19, None), (2, 1, None))
-    events(folder, "a", (1, 9, 21), (2, 9, 22))
-    shows(folder, (1, 28, None), (2, 10, None))
-    tumbling = [(1, "00", 2), (2, "00", 1), (1, "10", 1)]
-    until(folder, "log", *tumbling)
-    savepoint = job.stop_with_savepoint(str(folder / "kept"))
-    before = {p: p.read_bytes() for p in Path(savepoint).rglob("*") if p.is_file()}
-    changes(folder)
-    steps = ["begun", "replayed", "staged", "linked", "filled"]
-    how = {"execution__state-recovery__path": savepoint, **BACKFILL}
-    while steps:
-        with pytest.raises(Crash):
-            windows(folder, "new", steps, **how).execute_sql(both(SESSIONS))
-        until(folder, "log", *tumbling)
-        assert not (folder / "new" / "job.json").exists()
-        assert {p: p.read_bytes() for p in Path(savepoint).rglob("*") if p.is_file()} == before
-    with running(windows(folder, "new", [], **how), both(SESSIONS)) as second:
-        closed = [(1, "01", 2), (1, "11", 1), (2, "03", 1)]
-        until(folder, "log", *closed)
-        assert said(folder) == []  # What has not changed is not written again.
-        events(folder, "c", (1, 1, 23), (1, 9, 40))
-        until(folder, "log", *closed, (1, "21", 2), (2, "22", 1))
-        shows(folder, (1, 38, None), (2, 10, None))
-        assert second.job_id != job.job_id
-    # The changed one alone goes on, in the directory that has the new job now.
-    with running(windows(folder, "new", [], **BACKFILL), SESSIONS.replace("'5' SECOND", "'12' SECOND")):
-        until(folder, "log", (1, "01", 5), (2, "03", 1), (2, "22", 1))
