@@ -17,6 +17,7 @@ from tidemill.changelog.rowkind import KIND_COLUMN, RowKind
 from tidemill.changelog.watermarks import WATERMARK_COLUMN
 from tidemill.connectors.api import ArrowSource, BatchMap
 from tidemill.connectors.arrow_maps import map_batches, type_text
+from tidemill.connectors.task_frames import read_frame
 from tidemill.deep_calls import with_room
 from tidemill.errors import InternalError
 from tidemill.runtime import graph as g
@@ -154,8 +155,8 @@ class EpochFrames:
         source: object = self.facts.sources[step.source]
         if not isinstance(source, ArrowSource):
             raise InternalError(f"source {step.source} does not make Arrow batches")
-        start, end = self.facts.ranges[step.source]
-        return source.read_through(self.spark, start, end, step.through, step.schema)
+        made = source.read_tasks(self.spark, *self.facts.ranges[step.source])
+        return read_frame(self.spark, made, step.schema, step.through)
 
     @_run.register
     def _(self, step: NodeRows) -> DataFrame:
