@@ -1,0 +1,82 @@
+"""What the driver and a resident worker say to each other, over a Unix socket.
+
+The driver asks, the worker answers, one question at a time: neither writes while the other does, so messages
+of any size get through.
+"""
+
+from __future__ import annotations
+
+import pickle
+import socket
+from dataclasses import dataclass
+from multiprocessing.connection import Connection
+
+import pyarrow as pa
+import pyarrow.ipc as ipc
+
+from tidemill.runtime.spark.kernel import Report
+
+
+@dataclass(frozen=True, slots=True)
+class Question:
+    """A task. ``program``: a pickled ``Program``; ``given``: what it gets, as bytes; ``number``: its place
+    among the tasks that run with it; ``attempt``: no other task of the application has this number."""
+
+    number: int
+    attempt: int
+    program: bytes
+    given: bytes
+
+    def send(self, to: Connection) -> None:
+        to.send_bytes(pickle.dumps((self.number, self.attempt)))
+        to.send_bytes(self.program)
+        to.send_bytes(self.given)
+
+    @classmethod
+    def receive(cls, connection: Connection) -> Question:
+        number, attempt = pickle.loads(connection.recv_bytes())
+        return cls(number, attempt, connection.recv_bytes(), connection.recv_bytes())
+
+
+@dataclass(frozen=True, slots=True)
+class Answer:
+    """``report``: what the task told the driver; ``rows``: its batches; ``failure``: a traceback, or ''."""
+
+    report: Report
+    rows: list[pa.RecordBatch]
+    failure: str = ""
+
+    def send(self, to: Connection) -> None:
+        to.send_bytes(pickle.dumps((self.report, self.failure)))
+        to.send_bytes(to_bytes(self.rows))
+
+    @classmethod
+    def receive(cls, connection: Connection) -> Answer:
+        report, failure = pickle.loads(connection.recv_bytes())
+        return cls(report, of_bytes(connection.recv_bytes()), failure)
+
+
+def to_bytes(batches: list[pa.RecordBatch]) -> bytes | pa.Buffer:
+    """Batches of one schema, none as no bytes."""
+    if not batches:
+        return b""
+    sink = pa.BufferOutputStream()
+    with ipc.new_stream(sink, batches[0].schema) as writer:
+        for batch in batches:
+            writer.write_batch(batch)
+    return sink.getvalue()
+
+
+def of_bytes(data: bytes) -> list[pa.RecordBatch]:
+    return list(ipc.open_stream(data)) if data else []
+
+
+def connected(path: str) -> Connection:
+    """A connection to who listens at ``path``; OSError where nobody does."""
+    made = socket.socket(socket.AF_UNIX)
+    try:
+        made.connect(path)
+    except OSError:
+        made.close()
+        raise
+    return Connection(made.detach())
