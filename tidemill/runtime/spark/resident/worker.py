@@ -6,7 +6,9 @@ import os
 import pickle
 import traceback
 from collections.abc import Callable, Iterable, Iterator
+from contextlib import suppress
 from dataclasses import dataclass, field
+from multiprocessing.connection import Connection
 from typing import Any
 
 import pyarrow as pa
@@ -50,13 +52,17 @@ def serve(path: str, _: Iterable[int]) -> Iterator[None]:
         connection = connected(path)
     except OSError:
         return iter(())
-    with connection:
-        try:
-            connection.send(os.getpid())
-            while True:
-                _answered(Question.receive(connection)).send(connection)
-        except (EOFError, OSError):
-            return iter(())
+    with suppress(OSError):
+        connection.send(os.getpid())
+        answer(connection)
+    return iter(())
+
+
+def answer(connection: Connection) -> None:
+    """Runs what it is asked to, until the driver closes its end."""
+    with connection, suppress(EOFError, OSError):
+        while True:
+            _answered(Question.receive(connection)).send(connection)
 
 
 def _answered(question: Question) -> Answer:

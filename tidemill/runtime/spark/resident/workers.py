@@ -42,7 +42,7 @@ IDLE_SECONDS = 2.0
 second; other applications of the machine get the memory."""
 PAUSE_SECONDS = 1.0
 """After another job wanted the slots: its application may send one job after the other."""
-START_SECONDS = 5.0
+START_SECONDS = 30.0
 SOCKET = "resident-"
 """What the names of sockets and of groups of Spark jobs begin with."""
 END_SECONDS = 5.0
@@ -91,7 +91,7 @@ class _Job:
         while asked:
             for ready in wait(list(asked), timeout=_LOOK_SECONDS):
                 assert isinstance(ready, Connection)
-                answers[asked.pop(ready)] = _answer(ready)
+                answers[asked.pop(ready)] = answer_of(ready)
                 if queues[ready]:
                     asked[ready] = self._ask(ready, queues[ready])
             if asked and given_up():
@@ -118,7 +118,8 @@ class _Job:
             self.thread.join(END_SECONDS)
 
 
-def _answer(connection: Connection) -> Answer:
+def answer_of(connection: Connection) -> Answer:
+    """What a worker answers. Raises Lost or Failed."""
     try:
         answer = Answer.receive(connection)
     except (EOFError, OSError) as e:
@@ -190,7 +191,7 @@ class ResidentWorkers:
         if self._is_wanted(""):
             self._give_way()
             return None
-        self._job = _start(self.context, min(width, slots(self.context)))
+        self._job = _start(self.context, min(width, slots(self.context)), self._is_wanted)
         if self._job is None:
             self._paused = time.monotonic() + PAUSE_SECONDS
             return None
@@ -243,8 +244,8 @@ def resident_workers(context: SparkContext) -> ResidentWorkers:
         return found
 
 
-def _start(context: SparkContext, width: int) -> _Job | None:
-    """None where its workers do not come: something else has the slots."""
+def _start(context: SparkContext, width: int, is_wanted: Callable[[str], bool]) -> _Job | None:
+    """None if its workers do not come, or if a job of another group ``is_wanted`` sooner."""
     folder = context.getConf().get(SOCKET_FOLDER, "") or ""
     group = f"{SOCKET}{uuid4().hex}"
     path = os.path.join(folder, group)
@@ -261,6 +262,8 @@ def _start(context: SparkContext, width: int) -> _Job | None:
             thread.start()
             end = time.monotonic() + START_SECONDS
             while len(connections) < width and time.monotonic() < end and thread.is_alive():
+                if is_wanted(group):
+                    break
                 with suppress(EOFError, OSError):  # nobody came so far, or somebody has ended again
                     connections.append(Connection(listening.accept()[0].detach()))
                     processes.append(connections[-1].recv())
