@@ -10,10 +10,9 @@ from tidemill.spark_internals.versions import needed
 
 
 @needed
-def act_as(partition: int, attempt: int) -> None:
-    """From now on the task of this process says that it is the ``partition``-th of its stage, and this
-    attempt."""
+def act_as(partition: int) -> None:
+    """From now on the task of this process says that it is the ``partition``-th of its stage."""
     context: Any = TaskContext.get()
-    if not (isinstance(context._partitionId, int) and isinstance(context._taskAttemptId, int)):
-        raise AttributeError("the task's context has no attribute '_partitionId' or '_taskAttemptId'")
-    context._partitionId, context._taskAttemptId = partition, attempt
+    if not isinstance(context._partitionId, int):
+        raise AttributeError("the task's context has no attribute '_partitionId'")
+    context._partitionId = partition

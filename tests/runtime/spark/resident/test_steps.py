@@ -67,9 +67,9 @@ def fails(batches: Batches) -> Iterator[pa.RecordBatch]:
 
 @dataclass(slots=True)
 class Thread:
-    """A worker that is none of Spark's; ``asked``: the numbers of its tasks and attempts."""
+    """A worker that is none of Spark's; ``asked``: the numbers of its tasks."""
 
-    asked: list[tuple[int, int]]
+    asked: list[int]
 
     def run(self, tasks: Sequence[Task]) -> list[Answer]:
         here, there = Pipe()
@@ -82,14 +82,14 @@ class Thread:
             thread.join()
 
     def _asked(self, to: Connection, number: int, task: Task) -> Answer:
-        self.asked.append((number, len(self.asked)))
-        Question(number, len(self.asked), task.program, task.given).send(to)
+        self.asked.append(number)
+        Question(number, task.program, task.given).send(to)
         return answer_of(to)
 
 
 @pytest.fixture
 def thread(monkeypatch: pytest.MonkeyPatch) -> Thread:
-    monkeypatch.setattr(worker, "act_as", lambda partition, attempt: None)
+    monkeypatch.setattr(worker, "act_as", lambda partition: None)
     return Thread([])
 
 
@@ -110,14 +110,14 @@ def test_blocks_of_all_tasks_come_to_their_partition(thread: Thread) -> None:
     assert tokens(made.results([step])) == [["0 12 6", "10 4", "14 2 8"]]
     assert made.report == {"rows from 0": {"count": 3}, "rows from 3": {"count": 5}}
     assert told.report == {}
-    assert [number for number, _ in thread.asked] == [0, 1, 0, 1, 2]
+    assert thread.asked == [0, 1, 0, 1, 2]
 
 
 def test_tasks_of_several_outputs_are_counted_in_one_row(thread: Thread) -> None:
     steps = [ReadRows(source="s", through=iter, schema="") for _ in range(2)]
     first, second = runner(thread, Told()).results(steps)
     assert first == second
-    assert [number for number, _ in thread.asked] == [0, 1, 2, 3]
+    assert thread.asked == [0, 1, 2, 3]
 
 
 def test_a_node_of_several_readers_runs_once(thread: Thread) -> None:

@@ -6,7 +6,6 @@ of any size get through.
 
 from __future__ import annotations
 
-import pickle
 import socket
 from dataclasses import dataclass
 from multiprocessing.connection import Connection
@@ -20,22 +19,20 @@ from tidemill.runtime.spark.kernel import Report
 @dataclass(frozen=True, slots=True)
 class Question:
     """A task. ``program``: a pickled ``Program``; ``given``: what it gets, as bytes; ``number``: its place
-    among the tasks that run with it; ``attempt``: no other task of the application has this number."""
+    among the tasks that run with it."""
 
     number: int
-    attempt: int
     program: bytes
     given: bytes
 
     def send(self, to: Connection) -> None:
-        to.send_bytes(pickle.dumps((self.number, self.attempt)))
+        to.send(self.number)
         to.send_bytes(self.program)
         to.send_bytes(self.given)
 
     @classmethod
     def receive(cls, connection: Connection) -> Question:
-        number, attempt = pickle.loads(connection.recv_bytes())
-        return cls(number, attempt, connection.recv_bytes(), connection.recv_bytes())
+        return cls(connection.recv(), connection.recv_bytes(), connection.recv_bytes())
 
 
 @dataclass(frozen=True, slots=True)
@@ -47,12 +44,12 @@ class Answer:
     failure: str = ""
 
     def send(self, to: Connection) -> None:
-        to.send_bytes(pickle.dumps((self.report, self.failure)))
+        to.send((self.report, self.failure))
         to.send_bytes(to_bytes(self.rows))
 
     @classmethod
     def receive(cls, connection: Connection) -> Answer:
-        report, failure = pickle.loads(connection.recv_bytes())
+        report, failure = connection.recv()
         return cls(report, of_bytes(connection.recv_bytes()), failure)
 
 

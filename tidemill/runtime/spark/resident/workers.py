@@ -24,7 +24,6 @@ from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass, field
 from functools import partial
-from itertools import count
 from multiprocessing.connection import Connection, wait
 from uuid import uuid4
 
@@ -49,9 +48,6 @@ END_SECONDS = 5.0
 _LOOK_SECONDS = 0.02
 _WATCH_SECONDS = 0.05
 _EVENTS_MILLIS = 200
-_FIRST_ATTEMPT = 1 << 40
-"""Spark counts attempts from 0; these names must differ from those of its own."""
-_ATTEMPTS = count(_FIRST_ATTEMPT)
 _LOGGER = logging.getLogger("tidemill")
 
 
@@ -101,7 +97,7 @@ class _Job:
     def _ask(self, connection: Connection, queue: list[tuple[int, Task]]) -> int:
         number, task = queue.pop(0)
         try:
-            Question(number, next(_ATTEMPTS), task.program, task.given).send(connection)
+            Question(number, task.program, task.given).send(connection)
         except OSError as e:
             raise Lost(f"a worker has ended: {e}") from e
         return number
