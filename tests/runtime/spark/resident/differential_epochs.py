@@ -47,14 +47,14 @@ CASES: dict[str, tuple[str, ...]] = {
 def test_the_changes_are_the_same(case: str, spark: SparkSession, tmp_path: Path) -> None:
     chance, queries = Random(case), CASES[case]
     tables = make_input(tmp_path / "input", chance)
-    rows = chance.choice((7, 11, 20))
+    rows = chance.choice((11, 16))
     spark_jobs = ran(Session(options(rows, resident=False)), tables, tmp_path / "spark", queries)
     with heard() as found:
         resident = ran(Session(options(rows, resident=True)), tables, tmp_path / "resident", queries)
     assert resident == spark_jobs
     assert any(resident)
-    assert len(found.resident) >= 3
-    assert found.spark == []
+    assert len(found.resident) >= 2
+    assert found.failures == []
 
 
 @pytest.mark.thorough

@@ -13,6 +13,7 @@ from unittest.mock import patch
 from tests.runtime.running import Session
 from tests.visible import lines
 from tidemill.runtime.spark.epoch.facts import EpochFacts
+from tidemill.runtime.spark.resident import workers
 from tidemill.runtime.spark.resident.epochs import ResidentEpochs
 
 ROWS = 60
@@ -57,15 +58,17 @@ def _time(second: int) -> str:
 
 @dataclass(slots=True)
 class Heard:
-    """How the epochs of jobs ran, by number: in resident workers or as Spark jobs."""
+    """How the epochs of jobs ran, by number, in resident workers or as Spark jobs; what failed in workers."""
 
     resident: list[int]
     spark: list[int]
+    failures: list[str]
 
 
 @contextmanager
 def heard() -> Iterator[Heard]:
-    found, plain = Heard([], []), ResidentEpochs.run
+    """Jobs that start here wait long for their workers: the machine may be busy."""
+    found, plain, failed = Heard([], [], []), ResidentEpochs.run, ResidentEpochs._failed
 
     def run(
         epochs: ResidentEpochs, facts: EpochFacts, discard: Callable[[], None]
@@ -74,7 +77,16 @@ def heard() -> Iterator[Heard]:
         (found.spark if made is None else found.resident).append(facts.epoch)
         return made
 
-    with patch.object(ResidentEpochs, "run", run):
+    def fail(epochs: ResidentEpochs, error: Exception, epoch: int) -> None:
+        found.failures.append(str(error))
+        failed(epochs, error, epoch)
+
+    with (
+        patch.object(ResidentEpochs, "run", run),
+        patch.object(ResidentEpochs, "_failed", fail),
+        patch.object(workers, "START_SECONDS", 300.0),
+        patch.object(workers, "PAUSE_SECONDS", 0.0),
+    ):
         yield found
 
 

@@ -155,8 +155,7 @@ def test_how_much_is_read() -> None:
 
 
 def test_all_steps_with_those_below() -> None:
-    below = NodeRows(node=NODE)
-    part = Part(node=NODE, whole=Mapped(below=below, through=iter, schema=""), reader=1)
-    again = Part(node=NODE, whole=below, reader=2)
-    step = Exchanged(blocks=(part, again), partitions=1, ticks=False, task=iter, schema="")
+    whole = Mapped(below=NodeRows(node=NODE), through=iter, schema="")
+    parts = tuple(Part(node=NODE, whole=whole, reader=reader) for reader in (1, 2))
+    step = Exchanged(blocks=parts, partitions=1, ticks=False, task=iter, schema="")
     assert sorted(type(s).__name__ for s in all_steps([step])) == ["Exchanged", "Mapped", "NodeRows", "Part"]

@@ -73,7 +73,7 @@ def test_slots_come_back_with_the_end_of_the_job(
     with heard() as found:
         ran(session, tables, tmp_path, COUNTS)
     assert any(seen)
-    assert found.spark == []
+    assert found.failures == []
     assert not resident_workers(spark.sparkContext).are_there
 
 
@@ -106,7 +106,7 @@ def test_another_query_gets_the_slots(spark: SparkSession, tables: list[str], tm
     with heard() as found, patch.object(workers, "IDLE_SECONDS", 600.0):
         ran(session, tables, tmp_path, COUNTS)
     assert counted == [100]
-    assert found.resident[:2] == [1, 2]
+    assert len(found.resident) >= 2
 
 
 @pytest.mark.usefixtures("slots_are_free")
@@ -128,14 +128,13 @@ def test_a_worker_that_is_killed(
 
     with (
         patch.object(ResidentEpochs, "run", run),
-        patch.object(workers, "PAUSE_SECONDS", 0.0),
         heard() as found,
     ):
         answer = ran(Session(options(10, resident=True)), tables, tmp_path / "resident", COUNTS)
     assert killed
     assert answer == expected
-    assert 2 in found.spark
-    assert found.resident[-1] > 2
+    assert len(found.failures) == 1
+    assert found.resident[-1] > min(found.spark)
 
 
 @pytest.mark.usefixtures("slots_are_free")
@@ -182,6 +181,7 @@ def test_what_fails_in_resident_workers_alone_is_left_to_spark(
         answer = ran(Session(options(10, resident=True)), tables, tmp_path / "resident", COUNTS)
     assert answer == expected
     assert found.resident == []
+    assert found.failures == ["cannot be pickled"] * 3
     (warning,) = (r.getMessage() for r in caplog.records if "resident" in r.getMessage())
     assert "3 in a row failed" in warning
     assert "cannot be pickled" in warning

@@ -35,11 +35,23 @@ Run = Callable[[Sequence[Task]], list[Answer]]
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class _Work:
-    """Tasks of one step: ``maps`` over what ``read`` makes of each ``given``, or over batches as bytes."""
+    """Tasks of one step: ``maps`` over what ``read`` makes of each of ``given``, or over batches."""
 
     maps: tuple[BatchMap, ...]
     read: Callable[[Any], Iterator[pa.RecordBatch]] | None
-    given: tuple[bytes, ...]
+    given: tuple[Any, ...]
+
+    @property
+    def is_done(self) -> bool:
+        """Nothing is left to do for workers."""
+        return self.read is None and not self.maps
+
+    def tasks(self, told: Told) -> Iterator[Task]:
+        if not self.is_done:
+            program = pickled(Program(maps=self.maps, read=self.read, told=told))
+            for given in self.given:
+                data = to_bytes(given) if self.read is None else pickle.dumps(given)
+                yield Task(program=program, given=data)
 
 
 @dataclass(frozen=True, slots=True)
@@ -75,14 +87,12 @@ class StepRunner:
         """Runs all of them. For each step the batches of each of its tasks; tasks of all steps are counted in
         one row, as Spark does below a union."""
         works = [self._work(step) for step in steps]
-        tasks = [
-            Task(program=program, given=given)
-            for work in works
-            for program in [pickled(Program(maps=work.maps, read=work.read, told=self.told))]
-            for given in work.given
-        ]
+        tasks = [task for work in works for task in work.tasks(self.told)]
         answers = iter(self.run(tasks) if tasks else ())
-        return [[self._heard(next(answers)) for _ in work.given] for work in works]
+        return [
+            list(work.given) if work.is_done else [self._heard(next(answers)) for _ in work.given]
+            for work in works
+        ]
 
     def _heard(self, answer: Answer) -> Batches:
         self.report.update(answer.report)
@@ -95,7 +105,7 @@ class StepRunner:
     @_work.register
     def _(self, step: ReadRows) -> _Work:
         made = self.reads.by_source[step.source]
-        return _Work(maps=(step.through,), read=made.read, given=tuple(map(pickle.dumps, made.tasks)))
+        return _Work(maps=(step.through,), read=made.read, given=tuple(made.tasks))
 
     @_work.register
     def _(self, step: Mapped) -> _Work:
@@ -108,8 +118,7 @@ class StepRunner:
         blocks = [batch for tasks in sent for batches in tasks for batch in batches]
         if step.ticks:
             blocks += [block_row(p, 0, Form.TICK, 0, pa.py_buffer(b"")) for p in range(step.partitions)]
-        parts = _split(blocks, step.partitions)
-        return _Work(maps=(step.task,), read=None, given=tuple(to_bytes(part) for part in parts))
+        return _Work(maps=(step.task,), read=None, given=tuple(_split(blocks, step.partitions)))
 
     @_work.register
     def _(self, step: Part) -> _Work:
@@ -118,7 +127,7 @@ class StepRunner:
             (made,) = self.results([step.whole])
             self._parts[id(step.node)] = made
         mine = (_where(batches, READER_COLUMN, step.reader) for batches in made)
-        given = tuple(to_bytes([b.drop_columns([READER_COLUMN]) for b in batches]) for batches in mine)
+        given = tuple([b.drop_columns([READER_COLUMN]) for b in batches] for batches in mine)
         return _Work(maps=(), read=None, given=given)
 
 
