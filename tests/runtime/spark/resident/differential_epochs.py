@@ -42,6 +42,10 @@ CASES: dict[str, tuple[str, ...]] = {
 }
 
 
+SPARK_JOBS = ("temporal join",)
+"""The JVM evaluates an expression of theirs, so far."""
+
+
 @pytest.mark.every_case
 @pytest.mark.parametrize("case", CASES)
 def test_the_changes_are_the_same(case: str, spark: SparkSession, tmp_path: Path) -> None:
@@ -53,7 +57,7 @@ def test_the_changes_are_the_same(case: str, spark: SparkSession, tmp_path: Path
         resident = ran(Session(options(rows, resident=True)), tables, tmp_path / "resident", queries)
     assert resident == spark_jobs
     assert any(resident)
-    assert len(found.resident) >= 2
+    assert (len(found.resident) >= 2) is (case not in SPARK_JOBS)
     assert found.failures == []
 
 
