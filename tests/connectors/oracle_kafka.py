@@ -34,3 +34,23 @@ def test_what_flink_has_written_is_read(kafka: Broker, spark: object, name: str)
     prepare(kafka, name, f"flinks_{name}", ANSWERS[name]["topics"])
     found = tidemill(kafka, name, f"flinks_{name}", SMALL_EPOCHS, reads=True)
     assert final(name, found) == final(name, ANSWERS[name]["answers"])
+
+
+@pytest.mark.parametrize("name", ["canal_json", "debezium_json", "maxwell_json"])
+def test_a_changelog_is_compared_by_the_rows_that_it_leads_to(name: str) -> None:
+    topics = ANSWERS[name]["topics"]
+    (changed,) = (topic for topic in topics if topic != "orders")
+    messages = topics[changed]
+    compare(name, topics, topics)
+    for place in range(len(messages)):
+        with pytest.raises(AssertionError):
+            compare(name, topics | {changed: messages[:place] + messages[place + 1 :]}, topics)
+    with pytest.raises(AssertionError, match="has more"):
+        compare(name, topics | {changed: [*messages, messages[0]]}, topics)
+
+
+def test_an_epoch_may_leave_out_what_it_takes_back() -> None:
+    name, changed = "debezium_json", "totals"
+    topics = ANSWERS[name]["topics"]
+    messages = topics[changed]
+    compare(name, topics | {changed: [messages[1], *messages[3:]]}, topics)
