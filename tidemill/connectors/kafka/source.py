@@ -110,9 +110,7 @@ class KafkaSource(JobSource):
         return read_frame(spark, self.read_tasks(spark, start, end), self._schema())
 
     def read_tasks(self, spark: SparkSession, start: Offset | None, end: Offset) -> ReadTasks:
-        found = ranges(start, end)
-        made = tasks(found, self.parallelism, whole=self.timed)
-        return ReadTasks.of_rows(made, self.reader.read, sum(part.size for part in found))
+        return ReadTasks(tasks(ranges(start, end), self.parallelism, whole=self.timed), self.reader.read)
 
     def read_all(self, spark: SparkSession) -> DataFrame:
         """ConnectorError where the table ends behind what is there."""

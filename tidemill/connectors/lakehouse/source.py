@@ -210,8 +210,7 @@ class LakeSource(JobSource):
         return all(may_be_in(f, file.bounds, file.rows) for f in self.filters)
 
     def _tasks(self, pieces: list[Piece]) -> ReadTasks:
-        rows = sum(piece.end - piece.start for piece in pieces)
-        return ReadTasks.of_rows(tasks(pieces, self.parallelism), self.reader.read, rows)
+        return ReadTasks(tasks(pieces, self.parallelism), self.reader.read)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
