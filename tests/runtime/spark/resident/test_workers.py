@@ -141,7 +141,7 @@ def test_a_worker_that_is_killed(
 @pytest.mark.parametrize(
     "query",
     [
-        COUNTS[0],
+        "SELECT k AS x, SUM(v) AS y FROM a GROUP BY k",
         "SELECT id AS x, 100 / (v - v) AS y FROM a",
         "SELECT id AS x, CAST(CAST(ts AS STRING) AS BIGINT) AS y FROM a",
     ],
