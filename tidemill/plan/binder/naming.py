@@ -33,7 +33,7 @@ def column_aliases(node: exp.Expr) -> list[str]:
 
 
 def renamed(query: BoundQuery, names: list[str], node: exp.Expr) -> BoundQuery:
-    """The query with the column names of ``AS t(a, b)``, all or none."""
+    """The query with the column names of ``AS t(a, b)``. An alias list names all columns or none."""
     if not names:
         return query
     if len(names) != len(query.names):

@@ -4,10 +4,12 @@
     after:  SELECT o.x, (SELECT SUM(n) FROM (SELECT COALESCE(c.n, 0) AS n
             FROM (one row) LEFT JOIN (SELECT COUNT(*) AS n FROM i) AS c ON TRUE) AS s) FROM o
 
-A streaming aggregate has no row before its input has one. At the top of a query that is the answer; what is
-asked of a subquery must not depend on it. Left alone are the aggregate that makes a subquery a single row,
-which gets its row where the subquery is joined, and correlated ones, which get theirs from the domain. A
-user's aggregate is left alone, too: only running it gives its value over no rows.
+A streaming aggregate has no row before its input has a row. At the top of a query this is the answer, but a
+subquery must have its row. The rule does not change three kinds of aggregates:
+
+- the aggregate that makes a subquery a single row: the join with the subquery adds its row;
+- correlated aggregates: the domain gives their rows;
+- a user's aggregate: only running it gives its value over no rows.
 """
 
 from __future__ import annotations
@@ -44,8 +46,8 @@ def _outside(node: n.LogicalNode) -> n.LogicalNode:
 
 @once_per_node
 def _top(node: n.LogicalNode) -> n.LogicalNode:
-    """A subquery, or what a single row is made of on the way down to its aggregate. With a subquery on that
-    way it becomes a join, and is a single row by its form no more."""
+    """A subquery's plan, down to the aggregate that makes it a single row. A further subquery on the way
+    becomes a join, so the plan is no single row by its form any more."""
     single = single_row(node)
     if single is None or any(map(has_subquery, node_expressions(node))):
         return _inside(node)
@@ -54,17 +56,17 @@ def _top(node: n.LogicalNode) -> n.LogicalNode:
 
 @once_per_node
 def _inside(node: n.LogicalNode) -> n.LogicalNode:
-    made = _rewritten(node, _inside)
-    if not isinstance(made, n.Aggregate) or made.keys or outer_refs(made):
-        return made
-    if any(call.user is not None for call in made.calls):
-        return made
-    wide, values = join_aggregate(one_row(), made)
-    return n.Project(fields=made.fields, input=wide, expressions=values)
+    rewritten = _rewritten(node, _inside)
+    if not isinstance(rewritten, n.Aggregate) or rewritten.keys or outer_refs(rewritten):
+        return rewritten
+    if any(call.user is not None for call in rewritten.calls):
+        return rewritten
+    wide, values = join_aggregate(one_row(), rewritten)
+    return n.Project(fields=rewritten.fields, input=wide, expressions=values)
 
 
 def _rewritten(node: n.LogicalNode, walk: Callable[[n.LogicalNode], n.LogicalNode]) -> n.LogicalNode:
-    """``node`` with ``walk`` done to its inputs; what is right of a lateral join is a subquery, too."""
+    """``node`` with ``walk`` applied to its inputs. The right side of a lateral join is a subquery, too."""
     lateral = node.right if isinstance(node, n.LateralJoin) else None
     changed = map_inputs(node, lambda x: (_top if x is lateral else walk)(x))
     return map_node_expressions(changed, lambda expr: map_expr(expr, _subquery))

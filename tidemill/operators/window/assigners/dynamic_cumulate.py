@@ -158,6 +158,6 @@ KIND = WindowKind(
     slide="STEP",
     grouped=("slide", "size"),
     explained=(("step", "slide"), ("gap", "size")),
-    made_by_rows=True,
+    is_data_driven=True,
     cumulates=True,
 )

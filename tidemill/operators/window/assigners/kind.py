@@ -41,7 +41,7 @@ class WindowKind:
     explained: tuple[tuple[str, str], ...]
     size: str = "SIZE"
     slide: str = ""
-    made_by_rows: bool = False
+    is_data_driven: bool = False
     cumulates: bool = False
     cut: Cut | None = None
     cut_months: Cut | None = None

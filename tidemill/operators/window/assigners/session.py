@@ -110,5 +110,5 @@ KIND = WindowKind(
     size="GAP",
     grouped=("size",),
     explained=(("gap", "size"),),
-    made_by_rows=True,
+    is_data_driven=True,
 )

@@ -19,7 +19,7 @@ from tidemill.sql.positions import position_of
 
 @dataclass(frozen=True, slots=True)
 class TreeBinder:
-    """Binds any query tree. Stateless: all it knows is in the context."""
+    """Binds any query tree. It is stateless: its state is in the context."""
 
     handlers: Mapping[type[exp.Expr], Handler] = field(repr=False)
 
