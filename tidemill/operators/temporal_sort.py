@@ -59,12 +59,12 @@ class TemporalSortSpec:
     def step(self, inputs: tuple[pa.Table, ...], state: StateStore, epoch: EpochContext) -> pa.Table:
         """The rows that are due, by time."""
         (table,) = inputs
-        given = _Given.of(state)
+        emitted = _Emitted.of(state)
         waiting = self.waiting.take(state, epoch.watermark)
         table = contiguous(by_arrival(table)) if len(table) else table
         times, marks = self._times(table), _marks(table)
         dues = np.maximum(times, np.where(marks == END, END, marks + 1))
-        late = times <= given.before(marks, (due_times(waiting), self._times(waiting)), (dues, times))
+        late = times <= emitted.before(marks, (due_times(waiting), self._times(waiting)), (dues, times))
         epoch.late.add(table, late)
         rows = self.waiting.weighted(table, dues).filter(pa.array(~late))
         ready = pa.array(due_times(rows) <= epoch.watermark)
@@ -72,7 +72,7 @@ class TemporalSortSpec:
         due = each_copy(pa.concat_tables([waiting, rows.filter(ready)]))
         if len(due) == 0:
             return self.output_schema().empty_table()
-        given.put(int(self._times(due).max()), state)
+        emitted.put(int(self._times(due).max()), state)
         return self._ordered(due, epoch)
 
     def _times(self, table: pa.Table) -> Ints:
@@ -95,23 +95,23 @@ class TemporalSortSpec:
 
 
 @dataclass(frozen=True, slots=True)
-class _Given:
+class _Emitted:
     """``last``: the latest time of all rows that earlier epochs gave."""
 
     last: int
 
     @classmethod
-    def of(cls, state: StateStore) -> _Given:
-        found = state.table(_GIVEN).lookup(_NOBODY, [])
-        return cls(int(found.vec("time").values[0]) if found.there.all() else NONE)
+    def of(cls, state: StateStore) -> _Emitted:
+        stored = state.table(_GIVEN).lookup(_NOBODY, [])
+        return cls(int(stored.vec("time").values[0]) if stored.there.all() else NONE)
 
     def before(self, marks: Ints, *rows: tuple[Ints, Ints]) -> Ints:
         """The latest time given when each row came; ``rows``: (due, time) of those that may have been."""
         dues, times = (np.concatenate(parts) for parts in zip(*rows, strict=True))
         order = np.argsort(dues, kind="stable")
         latest = np.maximum.accumulate(np.append(self.last, times[order]))
-        found: Ints = latest[np.searchsorted(dues[order], marks, "right")]
-        return found
+        latest_given: Ints = latest[np.searchsorted(dues[order], marks, "right")]
+        return latest_given
 
     def put(self, last: int, state: StateStore) -> None:
         if last > self.last:

@@ -1,4 +1,4 @@
-"""COUNT(*), COUNT(x), and the counts other aggregates need: a sum of weights."""
+"""COUNT(*), COUNT(x), and the counts that other aggregates need: sums of weights."""
 
 from __future__ import annotations
 
@@ -49,7 +49,7 @@ def counted(rows: GroupedRows, args: tuple[str, ...], key: WeightKey) -> Ints | 
 
 
 def count_of(spec: AggregateSpec) -> CountAccumulator:
-    """How many non-NULL arguments the call has seen."""
+    """The count of the call's non-NULL arguments."""
     return CountAccumulator(spec.canonical("COUNT"), spec.args, spec.weight_key)
 
 

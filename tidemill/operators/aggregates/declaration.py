@@ -1,4 +1,4 @@
-"""What is true of an aggregate function: the planner and the kernels decide by this, never by lists of names.
+"""Properties of aggregate functions. The planner and the kernels use them instead of lists of names.
 
 A built-in aggregate is declared in two files: its types and its Spark text in ``functions``, the rest beside
 its kernel. No property has a default, so that a new aggregate cannot leave one out. For MAX::
@@ -34,7 +34,7 @@ class Merging(Enum):
 
 
 class Direction(Enum):
-    """Where a result goes while rows are only added."""
+    """The direction in which a result moves while rows are only added."""
 
     UP = "up"
     DOWN = "down"

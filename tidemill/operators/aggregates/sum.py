@@ -23,7 +23,7 @@ from tidemill.operators.rows.grouped import GroupedRows, WeightKey
 
 @dataclass(frozen=True, slots=True)
 class SumAccumulator:
-    """NULL while no value was seen (never goes back)."""
+    """NULL until a value came; it never becomes NULL again."""
 
     name: str
     arg: str
@@ -43,8 +43,8 @@ class SumAccumulator:
     def fold(self, rows: GroupedRows) -> Cells:
         vec = rows.vec(self.name)
         sums = rows.reduce(np.add, no_nulls(vec).values)
-        seen = None if vec.valid is None else rows.any(vec.valid)
-        return (Vec(sums, seen),)
+        has_value = None if vec.valid is None else rows.any(vec.valid)
+        return (Vec(sums, has_value),)
 
     def merge(self, old: Cells, new: Cells) -> Cells:
         return (Vec(no_nulls(old[0]).values + no_nulls(new[0]).values, either(old[0], new[0])),)
@@ -104,7 +104,7 @@ def average(spec: AggregateSpec, source: Source) -> Aggregate:
 
 
 def _totals(total: SumAccumulator | FloatSumAccumulator, cells: Cells) -> Values:
-    """Anything where no value was seen."""
+    """The sums; undefined for groups without values."""
     if isinstance(total, FloatSumAccumulator):
         return total.total(cells)
     sums: Values = cells[0].values

@@ -42,12 +42,12 @@ class GroupAggregateSpec(GroupShape):
 
     @property
     def combinable(self) -> bool:
-        """Whether rows can become fewer before the exchange."""
+        """Whether rows can be combined before the exchange."""
         return self.folds or self.counts_copies
 
     @cached_property
     def counts_copies(self) -> bool:
-        """Whether equal rows can come as one with their number."""
+        """Whether equal rows can be sent as one row with their count."""
         stay = not (self.retracts or self.needs_sequence)
         return bool(self.views) and stay and all(map(counts_copies, self.calls))
 
@@ -63,8 +63,8 @@ class GroupAggregateSpec(GroupShape):
         return pa.schema([*self.key_fields, pa.field(HASH_COLUMN, pa.uint64()), *fields])
 
     def combine(self, table: pa.Table) -> pa.Table:
-        """Pre-aggregates raw input rows: one row per key, columns as ``local_schema``; with DISTINCT one for
-        all rows that are equal."""
+        """Pre-aggregates raw input rows: one row per key with the columns of ``local_schema``; with DISTINCT
+        one row for all equal rows."""
         if self.counts_copies:
             return together(self.ordered(table), self._read)
         if not self.folds:
@@ -74,7 +74,7 @@ class GroupAggregateSpec(GroupShape):
         return self.combined(self.grouped(self.ordered(table)))
 
     def combined(self, rows: GroupedRows) -> pa.Table:
-        """``combine`` of rows that have been brought together."""
+        """``combine`` of rows that are grouped already."""
         columns = [*rows.keys, to_arrow(Vec(rows.hashes), pa.uint64())]
         for accumulator in self.accumulators.values():
             assert is_simple(accumulator)
@@ -83,11 +83,11 @@ class GroupAggregateSpec(GroupShape):
         return pa.table(columns, schema=self.local_schema())
 
     def merged(self, raw: list[pa.Table], combined: list[pa.Table]) -> tuple[GroupAggregateSpec, pa.Table]:
-        """Where some of the rows came combined, the rest is combined here: the step sees one kind."""
+        """Combines the raw rows, so the step only sees combined rows."""
         if self.counts_copies:
             return self, pa.concat_tables([*combined, *(one_each(self.ordered(t), self._read) for t in raw)])
-        rest = [self.combine(pa.concat_tables(raw))] if raw else []
-        return replace(self, partial_input=True), pa.concat_tables([*combined, *rest])
+        late_combined = [self.combine(pa.concat_tables(raw))] if raw else []
+        return replace(self, partial_input=True), pa.concat_tables([*combined, *late_combined])
 
     @property
     def _read(self) -> tuple[str, ...]:

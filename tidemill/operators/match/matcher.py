@@ -90,8 +90,8 @@ class Matcher:
         return Attempts(starts, np.where(self._open, OPEN, verdicts), self._counts, self._known)
 
     def _alive(self, attempts: Ints) -> Mask:
-        place = self._next[attempts]
-        return ~self._open[attempts] & (place >= 0) & (place < len(self.variables))
+        variable_number = self._next[attempts]
+        return ~self._open[attempts] & (variable_number >= 0) & (variable_number < len(self.variables))
 
     def _begin(self, starts: Ints) -> None:
         size, rows = len(starts), self.rows
@@ -118,31 +118,31 @@ class Matcher:
         """Attempts whose next variable is ``number`` take its rows, until they leave it."""
         variable = self.variables[number]
         here = alive[(self._next[alive] == number) & ~self._back[alive] & ~self._open[alive]]
-        wanted = variable.least if not variable.greedy else _MANY if variable.most is None else variable.most
+        limit = variable.least if not variable.greedy else _MANY if variable.most is None else variable.most
         if self._runs[number] is not None:
-            self._take_run(number, here, wanted)
+            self._take_run(number, here, limit)
             return
         while len(here):
-            full = self._counts[number, here] >= wanted
+            full = self._counts[number, here] >= limit
             self._leave(number, here[full])
             here = here[~full]
-            took, asked = self._take_one(number, here)
-            self._leave(number, here[asked & ~took])
+            took, is_known = self._take_one(number, here)
+            self._leave(number, here[is_known & ~took])
             here = here[took]
 
-    def _take_run(self, number: int, here: Ints, wanted: int) -> None:
+    def _take_run(self, number: int, here: Ints, limit: int) -> None:
         runs = self._runs[number]
         assert runs is not None
-        room = wanted - self._counts[number, here]
-        rest = self._stops[here] - self._at[here]
-        there = rest > 0
+        room = limit - self._counts[number, here]
+        remaining = self._stops[here] - self._at[here]
+        there = remaining > 0
         run = np.zeros(len(here), np.int64)
         run[there] = runs[self._at[here[there]]]
-        taken = np.minimum(np.minimum(room, rest), run)
-        self._counts[number, here] += taken
-        self._at[here] += taken
-        short = taken < room
-        blocked = short & (taken == rest)
+        taken_rows = np.minimum(np.minimum(room, remaining), run)
+        self._counts[number, here] += taken_rows
+        self._at[here] += taken_rows
+        short = taken_rows < room
+        blocked = short & (taken_rows == remaining)
         self._saw(here[short & ~blocked], 0)
         self._saw(here[~short], -1)
         self._run_out(here[blocked])
@@ -152,7 +152,7 @@ class Matcher:
         """Whether the next row is one of the variable's, and whether that is known."""
         there = self._at[here] < self._stops[here]
         self._run_out(here[~there])
-        asked = there | self._final[here]
+        is_known = there | self._final[here]
         took = np.zeros(len(here), np.bool_)
         chosen = here[there]
         self._saw(chosen, 0)
@@ -160,17 +160,17 @@ class Matcher:
         chosen = here[took]
         self._counts[number, chosen] += 1
         self._at[chosen] += 1
-        return took, asked
+        return took, is_known
 
     def _meets(self, number: int, attempts: Ints) -> Mask:
         variable, flags = self.variables[number], self._flags[number]
         fits = np.ones(len(attempts), np.bool_) if flags is None else flags[self._at[attempts]]
         if variable.condition is None or not fits.any():
             return fits
-        asked = attempts[fits]
-        counts = self._counts[:, asked]
+        candidates = attempts[fits]
+        counts = self._counts[:, candidates]
         counts[number] += 1
-        paths = Paths(self.rows.table, self.pieces, self._starts[asked], counts)
+        paths = Paths(self.rows.table, self.pieces, self._starts[candidates], counts)
         fits[fits] = variable.condition.matches(paths)
         return fits
 
@@ -203,8 +203,8 @@ class Matcher:
         else:
             room = self._counts[number, here] < (_MANY if variable.most is None else variable.most)
             other = np.zeros(len(here), np.bool_)
-            took, asked = self._take_one(number, here[room])
-            other[room] = took | ~asked
+            took, is_known = self._take_one(number, here[room])
+            other[room] = took | ~is_known
         self._undo(number, here[~other])
         chosen = here[other]
         self._next[chosen] = number + 1
@@ -252,5 +252,5 @@ def _first_at(rows: Rows, groups: Ints, limits: Ints) -> Ints:
         distinct = np.unique(times)
         times, limits = np.searchsorted(distinct, times), np.searchsorted(distinct, limits)
         bits = len(distinct).bit_length()
-    found: Ints = np.searchsorted((rows.groups << bits) | times, (groups << bits) | limits)
-    return found
+    first_rows: Ints = np.searchsorted((rows.groups << bits) | times, (groups << bits) | limits)
+    return first_rows

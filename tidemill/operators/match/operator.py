@@ -145,15 +145,15 @@ class MatchSpec:
         schema = self.output_schema()
         if not parts:
             return schema.empty_table()
-        known = np.minimum(np.concatenate([part.known for part in parts]), END - 1)
-        order = np.argsort(known, kind="stable")
+        known_at = np.minimum(np.concatenate([part.known for part in parts]), END - 1)
+        order = np.argsort(known_at, kind="stable")
         picks = pa.array(order)
         chunks = zip(*(part.columns for part in parts), strict=True)
         columns = [pa.concat_arrays(arrays).take(picks) for arrays in chunks]
         if self.sequence:
             columns.append(pa.array((epoch.epoch << 32) + np.arange(len(order), dtype=np.int64)))
         if self.keeps_time:
-            columns.append(pa.array(known[order] - 1))
+            columns.append(pa.array(known_at[order] - 1))
         return pa.Table.from_arrays(columns, schema=schema)
 
     def results_of(self, rows: Rows, attempts: Attempts, chosen: Ints) -> list[pa.Array]:
@@ -213,14 +213,14 @@ class _Step:
         order = spec.sorted(table, entries.owners, entries.sequence)
         rows, begins = grouped(spec, table.take(pa.array(order)), entries.owners[order], self.watermark)
         starts = vector(single(rows.table.column(_START))).values.astype(np.bool_)
-        attempts, found = spec.matches(rows, begins, starts)
-        self._keep(entries, order, rows, begins, attempts, found)
-        return _Found(spec.results_of(rows, attempts, found.matches), found.known)
+        attempts, search_result = spec.matches(rows, begins, starts)
+        self._keep(entries, order, rows, begins, attempts, search_result)
+        return _Found(spec.results_of(rows, attempts, search_result.matches), search_result.known)
 
     def _entries(self, due: pa.Table, numbers: Ints) -> Entries:
         """The kept rows of the keys, then those that are due."""
         spec = self.spec
-        kept = load_entries(spec.open, self.store.table(spec.open), self.keys.hashes, self.keys.columns)
+        stored = load_entries(spec.open, self.store.table(spec.open), self.keys.hashes, self.keys.columns)
         columns = [single(due.column(name)) for name in spec.kept]
         new = Entries(
             numbers,
@@ -229,14 +229,20 @@ class _Step:
             np.ones(len(due), np.int64),
             np.zeros(len(due), np.bool_),
         )
-        return kept.then(new)
+        return stored.then(new)
 
     def _keep(
-        self, entries: Entries, order: Ints, rows: Rows, begins: Ints, attempts: Attempts, found: Search
+        self,
+        entries: Entries,
+        order: Ints,
+        rows: Rows,
+        begins: Ints,
+        attempts: Attempts,
+        search_result: Search,
     ) -> None:
         """Rows from the first open attempt on stay; a row that has been decided starts no other attempt."""
         spec, size = self.spec, len(order)
-        stays = np.arange(size) >= np.repeat(found.kept, np.diff(begins, append=size))
+        stays = np.arange(size) >= np.repeat(search_result.kept, np.diff(begins, append=size))
         were = vector(single(rows.table.column(_START))).values.astype(np.bool_)
         are = were
         if spec.skip.to is SkipTo.NEXT_ROW:
@@ -249,14 +255,16 @@ class _Step:
         whole = entries.then(again)
         left = np.concatenate([left, np.ones(len(turned), np.bool_)])
         put_entries(spec.open, self.store.table(spec.open), whole, left, self.keys.hashes, self.keys.columns)
-        self._wake(entries, order, rows, begins, found)
+        self._wake(entries, order, rows, begins, search_result)
 
-    def _wake(self, entries: Entries, order: Ints, rows: Rows, begins: Ints, found: Search) -> None:
+    def _wake(self, entries: Entries, order: Ints, rows: Rows, begins: Ints, search_result: Search) -> None:
         """Keys whose first open attempt is another one than before are looked at when it ends."""
         spec = self.spec
-        open_ = found.kept < rows.ends[begins]
-        known = entries.old[order[np.minimum(found.kept, len(order) - 1)]] & (found.kept == begins)
-        first = found.kept[open_ & ~known]
+        open_ = search_result.kept < rows.ends[begins]
+        is_unchanged = entries.old[order[np.minimum(search_result.kept, len(order) - 1)]] & (
+            search_result.kept == begins
+        )
+        first = search_result.kept[open_ & ~is_unchanged]
         if len(first) == 0:
             return
         numbers = entries.owners[order[first]]

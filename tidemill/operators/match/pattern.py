@@ -103,13 +103,13 @@ class Paths:
         rows = hi - 1 - piece.offset if piece.last else lo + piece.offset
         there = (rows >= lo) & (rows < hi)
         values = single(self.table.column(piece.column))
-        found = values.take(pa.array(np.where(there, rows, 0), mask=~there))
+        present = values.take(pa.array(np.where(there, rows, 0), mask=~there))
         if not piece.absent or there.all():
-            return found
+            return present
         missing = single(self.table.column(piece.absent)).take(pa.array(self.ends - 1))
-        both = pa.concat_arrays([found, missing])
-        places = np.arange(len(rows))
-        return both.take(pa.array(np.where(there, places, places + len(rows))))
+        both = pa.concat_arrays([present, missing])
+        positions = np.arange(len(rows))
+        return both.take(pa.array(np.where(there, positions, positions + len(rows))))
 
     def range(self, variable: int) -> tuple[Ints, Ints]:
         """The first row of a variable and the one after its last."""

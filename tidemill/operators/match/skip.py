@@ -53,10 +53,10 @@ def search(skip: Skip, attempts: Attempts, begins: Ints, ends: Ints) -> Search:
 
 def _first_open(attempts: Attempts, begins: Ints, ends: Ints) -> Ints:
     rows = attempts.starts[attempts.verdicts == OPEN]
-    places = np.searchsorted(rows, begins)
-    first = np.append(rows, np.iinfo(np.int64).max)[places]
-    found: Ints = np.minimum(first, ends)
-    return found
+    first_open = np.searchsorted(rows, begins)
+    first = np.append(rows, np.iinfo(np.int64).max)[first_open]
+    first_needed: Ints = np.minimum(first, ends)
+    return first_needed
 
 
 def _targets(skip: Skip, attempts: Attempts) -> Ints:
@@ -81,38 +81,40 @@ def _followed(attempts: Attempts, targets: Ints, begins: Ints, ends: Ints) -> Se
     verdicts, goes = attempts.verdicts.tolist(), targets.tolist()
     sought: list[int] = []
     matches: list[int] = []
-    kept: list[int] = []
+    first_needed: list[int] = []
     firsts: list[int] = []
     for begin, end in zip(begins.tolist(), ends.tolist(), strict=True):
         row, first = begin, len(matches)
         while row < end:
-            found = min(after[row], end)
-            if found == end or verdicts[found] == OPEN:
-                row = found
+            next_match = min(after[row], end)
+            if next_match == end or verdicts[next_match] == OPEN:
+                row = next_match
                 break
             sought.append(row)
-            matches.append(found)
-            row = _onward(found, goes[found])
+            matches.append(next_match)
+            row = _resume_row(next_match, goes[next_match])
         if len(matches) > first:
             firsts.append(first)
-        kept.append(row)
-    made = np.array(matches, np.int64)
-    known = _known(attempts.known, np.array(sought, np.int64), made, np.array(firsts, np.int64))
-    return Search(made, known, np.array(kept, np.int64))
+        first_needed.append(row)
+    match_numbers = np.array(matches, np.int64)
+    known_at = _known_at(
+        attempts.known, np.array(sought, np.int64), match_numbers, np.array(firsts, np.int64)
+    )
+    return Search(match_numbers, known_at, np.array(first_needed, np.int64))
 
 
-def _known(known: Ints, sought: Ints, matches: Ints, firsts: Ints) -> Ints:
+def _known_at(known_at: Ints, sought: Ints, matches: Ints, firsts: Ints) -> Ints:
     """A match is known when all attempts are that were made before it, of its own key. ``sought``: from where
     on each was looked for; ``firsts``: which are the first of their key."""
     if len(matches) == 0:
         return matches
     bounds = np.column_stack([sought, matches + 1]).reshape(-1)
-    times = np.maximum.reduceat(np.append(known, 0), bounds)[::2]
+    times = np.maximum.reduceat(np.append(known_at, 0), bounds)[::2]
     latest: Ints = segmented_accumulate(np.maximum, times, firsts)
     return latest
 
 
-def _onward(row: int, target: int) -> int:
+def _resume_row(row: int, target: int) -> int:
     if target > row:
         return target
     if target < 0:

@@ -1,4 +1,4 @@
-"""What a Top-N is: its order, the ranks it shows, and the layout of its state."""
+"""The spec of a Top-N: its order and ranks, and the layout of its state."""
 
 from __future__ import annotations
 
@@ -69,7 +69,8 @@ class RankShape:
 
     @property
     def limit(self) -> int | None:
-        """A LIMIT without an order over rows that stay: the first rows are as good as any."""
+        """The LIMIT of insert-only rows without an order, for which the first rows are enough; otherwise
+        None."""
         first = not (self.partition or self.order or self.retracts or self.latest or self.state_ttl)
         return self.end if first and self.function == "ROW_NUMBER" else None
 
@@ -106,12 +107,12 @@ class RankShape:
 
     @property
     def in_place(self) -> bool:
-        """Whether a rank's row is updated, not deleted and inserted."""
+        """Whether the row of a rank is updated, instead of deleted and inserted."""
         return bool(self.rank) or self.by_place
 
     @property
     def handed_on(self) -> tuple[str, ...]:
-        """The hidden columns that a change has of the row that made it."""
+        """The hidden columns that a change inherits from the row that caused it."""
         numbered = self.sequence and self.rounds == EVERY_STEP
         return (*[SEQUENCE_COLUMN] * numbered, *[WATERMARK_COLUMN] * self.timed)
 
@@ -122,12 +123,12 @@ class RankShape:
 
     @property
     def prunes(self) -> bool:
-        """Whether rows below the last shown rank may be forgotten."""
+        """Whether rows below the last emitted rank may be removed."""
         return not self.retracts and self.end is not None
 
     @property
     def combinable(self) -> bool:
-        """Whether rows that others of their partition push out need not reach the kernel."""
+        """Whether rows that other rows of their partition displace need not reach the kernel."""
         return self.keeps_one and self.rounds < EVERY_STEP
 
     def steps_shown(self, sizes: Ints) -> bool:
@@ -138,7 +139,7 @@ class RankShape:
 
     @property
     def keeps_one(self) -> bool:
-        """Whether a partition's state is its one shown row."""
+        """Whether a partition's state is its one emitted row."""
         one = self.start == self.end == 1 and self.function == "ROW_NUMBER"
         return self.prunes and one and not self.several
 

@@ -117,10 +117,10 @@ def segmented_accumulate(ufunc: np.ufunc, values: Values, starts: Ints) -> Value
         sums: Values = total - np.repeat(total[starts] - values[starts], sizes)
         return sums
     result = values.copy()
-    place = np.arange(len(values)) - np.repeat(starts, sizes)
+    position = np.arange(len(values)) - np.repeat(starts, sizes)
     step, longest = 1, int(sizes.max(initial=0))
     while step < longest:
-        inside = np.flatnonzero(place >= step)
+        inside = np.flatnonzero(position >= step)
         result[inside] = ufunc(result[inside - step], result[inside])
         step *= 2
     return result

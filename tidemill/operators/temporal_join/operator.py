@@ -54,15 +54,15 @@ class TemporalJoinSpec(TemporalJoinShape):
             return self.output_schema().empty_table()
         # What came behind the watermark sees what held then: of earlier times only the last version is kept.
         times = rows.times(self)
-        places = history.seen(owners, np.maximum(times, rows.dues - 1), rows.dues)
-        matched = rows.matchable(self) & (places >= 0)
+        version_rows = history.seen(owners, np.maximum(times, rows.dues - 1), rows.dues)
+        matched = rows.matchable(self) & (version_rows >= 0)
         gone = matched.copy()
-        matched[matched] = history.versions.times[places[matched]] <= times[matched]
+        matched[matched] = history.versions.times[version_rows[matched]] <= times[matched]
         gone &= ~matched & rows.comes(self)
         epoch.late.count += int(np.count_nonzero(gone))
         alive = vector(single(history.versions.rows.column(ALIVE))).values
-        matched[matched] = alive[places[matched]]
-        return self._shown(_Pairs(history.versions.rows, places, matched), rows, epoch)
+        matched[matched] = alive[version_rows[matched]]
+        return self._shown(_Pairs(history.versions.rows, version_rows, matched), rows, epoch)
 
     def _history(self, rows: _Due, fresh: Versions, state: StateStore) -> tuple[History, Ints]:
         """The versions of the keys of ``rows`` and ``fresh``; the key of each of ``rows``."""
@@ -76,9 +76,9 @@ class TemporalJoinSpec(TemporalJoinShape):
         numbers[groups.order] = groups.ids()
         heads = groups.heads
         keys = [column.take(pa.array(heads)) for column in columns]
-        known, found = current(self, hashes[heads], keys, state)
-        every = np.concatenate([np.flatnonzero(found), numbers[len(rows.dues) :]])
-        history = History.of(Versions.together([known, fresh]), every, len(known))
+        stored, has_version = current(self, hashes[heads], keys, state)
+        every = np.concatenate([np.flatnonzero(has_version), numbers[len(rows.dues) :]])
+        history = History.of(Versions.together([stored, fresh]), every, len(stored))
         return history, numbers[: len(rows.dues)]
 
     def _shown(self, pairs: _Pairs, rows: _Due, epoch: EpochContext) -> pa.Table:
@@ -128,8 +128,8 @@ class _Due:
         return cls(contiguous(due), due_times(due))
 
     def times(self, shape: TemporalJoinShape) -> Ints:
-        found: Ints = vector(single(self.table.column(shape.times[0]))).values // MICROSECONDS
-        return found
+        times: Ints = vector(single(self.table.column(shape.times[0]))).values // MICROSECONDS
+        return times
 
     def comes(self, shape: TemporalJoinShape) -> Mask:
         """Which of the rows are there from now on; the others go."""
@@ -157,5 +157,5 @@ class _Pairs:
     def right(self, name: str, rows: Ints) -> pa.Array:
         """A right column beside some of the left rows, NULL where nothing matched."""
         there = self.matched[rows]
-        places = pa.array(np.where(there, self.places[rows], 0), mask=~there)
-        return single(self.versions.column(name)).take(places)
+        source_rows = pa.array(np.where(there, self.places[rows], 0), mask=~there)
+        return single(self.versions.column(name)).take(source_rows)

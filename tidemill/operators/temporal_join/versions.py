@@ -107,21 +107,21 @@ def _latest(shape: TemporalJoinShape, came: Versions, state: StateStore) -> Vers
     groups = group_rows(came.hashes, keys)
     heads = groups.heads
     keys = [key.take(pa.array(heads)) for key in keys]
-    found = table.lookup(came.hashes[heads], keys)
-    known = np.where(found.there, found.vec(TIME).values, NONE)
+    stored = table.lookup(came.hashes[heads], keys)
+    latest_times = np.where(stored.there, stored.vec(TIME).values, NONE)
     ordered = came.times[groups.order]
-    reached = _running_maximum(ordered, groups.ids(), known)
+    reached = _running_maximum(ordered, groups.ids(), latest_times)
     last = reached[np.append(groups.starts[1:], len(ordered)) - 1]
-    moved = np.flatnonzero(last > known)
+    moved = np.flatnonzero(last > latest_times)
     columns = {name: key.take(pa.array(moved)) for name, key in zip(shape.right.keys, keys, strict=True)}
     table.put(came.hashes[heads][moved], {**columns, TIME: to_arrow(Vec(last[moved]), _NUMBER)})
     return came.take(np.sort(groups.order[ordered >= reached]))
 
 
-def _running_maximum(times: Ints, owners: Ints, known: Ints) -> Ints:
+def _running_maximum(times: Ints, owners: Ints, initial: Ints) -> Ints:
     """Per row the greatest time of its owner up to it; ``owners`` ascend. By ranks, so that those of a later
     owner lie above all of an earlier one."""
-    start = np.maximum(times, known[owners])
+    start = np.maximum(times, initial[owners])
     distinct, ranks = np.unique(start, return_inverse=True)
     lifted = np.maximum.accumulate(owners * len(distinct) + ranks.reshape(-1))
     reached: Ints = distinct[lifted - owners * len(distinct)]
@@ -131,10 +131,10 @@ def _running_maximum(times: Ints, owners: Ints, known: Ints) -> Ints:
 def settled(shape: TemporalJoinShape, came: Versions, state: StateStore, watermark: int) -> Versions:
     """The versions, old and new, that all later rows see as of ``watermark``; the others wait in state."""
     coming = state.timeline(shape.coming)
-    kept = _stored(shape, coming, watermark)
+    stored = _stored(shape, coming, watermark)
     now = came.settles <= watermark
     _put(shape, came.take(np.flatnonzero(~now)), coming)
-    return Versions.together([kept, came.take(np.flatnonzero(now))])
+    return Versions.together([stored, came.take(np.flatnonzero(now))])
 
 
 def _stored(shape: TemporalJoinShape, coming: TimeTable, watermark: int) -> Versions:
@@ -168,7 +168,7 @@ class History:
     fresh: Mask
 
     @staticmethod
-    def of(versions: Versions, owners: Ints, known: int) -> History:
+    def of(versions: Versions, owners: Ints, stored_count: int) -> History:
         """``versions`` as they came, of which the first ``known`` are not fresh; of those that say the same
         of one time the last."""
         order = np.lexsort((versions.marks, versions.times, owners))
@@ -177,21 +177,21 @@ class History:
         same &= versions.times[1:] == versions.times[:-1]
         same &= versions.marks[1:] == versions.marks[:-1]
         last = np.flatnonzero(np.append(~same, True)[: len(owners)])
-        return History(versions.take(last), owners[last], order[last] >= known)
+        return History(versions.take(last), owners[last], order[last] >= stored_count)
 
     def seen(self, owners: Ints, times: Ints, dues: Ints) -> Ints:
         """Per row (its key, up to which time, due when) the place of the latest version that it sees, or -1.
         Cost: a sort of both, and a step for each version in a row that came too late."""
-        places = self._upto(owners, times)
-        looking = np.flatnonzero(places >= 0)
+        version_rows = self._upto(owners, times)
+        looking = np.flatnonzero(version_rows >= 0)
         while len(looking):
-            at = places[looking]
+            at = version_rows[looking]
             looking, at = (x[self.versions.marks[at] >= dues[looking]] for x in (looking, at))
             before = np.maximum(at - 1, 0)
             there = (at > 0) & (self.owners[before] == self.owners[at])
-            places[looking] = np.where(there, before, -1)
+            version_rows[looking] = np.where(there, before, -1)
             looking = looking[there]
-        return places
+        return version_rows
 
     def _upto(self, owners: Ints, times: Ints) -> Ints:
         size = len(self.owners)
@@ -200,11 +200,11 @@ class History:
         order = np.lexsort((row, *every))
         last = np.maximum.accumulate(np.where(order < size, order, -1))
         rows = order >= size
-        places = np.empty(len(owners), np.int64)
-        places[order[rows] - size] = last[rows]
-        known = places >= 0
-        known[known] = self.owners[places[known]] == owners[known]
-        return np.where(known, places, -1)
+        version_rows = np.empty(len(owners), np.int64)
+        version_rows[order[rows] - size] = last[rows]
+        is_found = version_rows >= 0
+        is_found[is_found] = self.owners[version_rows[is_found]] == owners[is_found]
+        return np.where(is_found, version_rows, -1)
 
     def keep_last(self, shape: TemporalJoinShape, state: StateStore) -> None:
         """Puts every key's last version, where it is fresh: what is before it nobody will see. One that was
@@ -220,12 +220,12 @@ def current(
     shape: TemporalJoinShape, hashes: Hashes, keys: list[pa.Array], state: StateStore
 ) -> tuple[Versions, Mask]:
     """The latest settled versions of distinct keys, and which of the keys have one."""
-    found = state.table(shape.current).lookup(hashes, keys)
-    rows = np.flatnonzero(found.there)
+    stored = state.table(shape.current).lookup(hashes, keys)
+    rows = np.flatnonzero(stored.there)
     picks = pa.array(rows)
     columns = dict(zip(shape.right.keys, keys, strict=True))
-    columns |= {f.name: found.array(f.name) for f in shape.current.columns}
+    columns |= {f.name: stored.array(f.name) for f in shape.current.columns}
     schema = rows_schema(shape)
     table = pa.table([columns[name].take(picks) for name in schema.names], schema=schema)
     times = vector(columns[TIME].take(picks)).values
-    return Versions(table, times, np.full(len(rows), NONE), hashes[rows]), found.there
+    return Versions(table, times, np.full(len(rows), NONE), hashes[rows]), stored.there

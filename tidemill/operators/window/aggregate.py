@@ -70,8 +70,8 @@ class WindowAggregateSpec(WindowShape):
         """How distinct values are counted apart from rows; None where there are none, or rows are kept."""
         if self.trigger.repeats:
             return None
-        found = FirstSliceDistinct(group=self.asked, keys=self.keys)
-        return found if (found.serves if self.cumulates else found.separates) else None
+        first_slice = FirstSliceDistinct(group=self.asked, keys=self.keys)
+        return first_slice if (first_slice.serves if self.cumulates else first_slice.separates) else None
 
     @property
     def firsts(self) -> FirstSliceDistinct | None:
@@ -113,10 +113,10 @@ class WindowAggregateSpec(WindowShape):
 
     @property
     def fingerprint(self) -> str:
-        kept = self.pieces.layout.schema
-        facts = f"window-aggregate {kept} {self.windows.on_disk}"
+        schema = self.pieces.layout.schema
+        facts = f"window-aggregate {schema} {self.windows.on_disk}"
         if self.trigger.repeats:
-            facts = f"emitting-window-aggregate {(kept, self.shown.layout.schema)} {self.windows.on_disk}"
+            facts = f"emitting-window-aggregate {(schema, self.shown.layout.schema)} {self.windows.on_disk}"
         return hashlib.sha256(facts.encode()).hexdigest()[:16]
 
     @property
@@ -126,8 +126,8 @@ class WindowAggregateSpec(WindowShape):
         if self.firsts is not None:
             fields = tuple(pa.field(*key) for key in self.keys)
             values += [view.layout(fields) for view in self.firsts.views.values()]
-        shown = [self.shown.layout] * self.trigger.repeats
-        return (self.pieces.layout, *values, *shown)
+        shown_layouts = [self.shown.layout] * self.trigger.repeats
+        return (self.pieces.layout, *values, *shown_layouts)
 
     @cached_property
     def local(self) -> LocalSlices | None:
@@ -162,8 +162,8 @@ class WindowAggregateSpec(WindowShape):
         return table, ends, np.where(self.clock.instants(first - 1) > marks, NONE, marks)
 
     def _in_slices(self, table: pa.Table, ends: Ints, marks: Ints) -> pa.Table:
-        place = table.schema.get_field_index(WATERMARK_COLUMN)
-        table = table.set_column(place, WATERMARK_COLUMN, to_arrow(Vec(marks), pa.int64()))
+        column_index = table.schema.get_field_index(WATERMARK_COLUMN)
+        table = table.set_column(column_index, WATERMARK_COLUMN, to_arrow(Vec(marks), pa.int64()))
         return table.append_column(END, to_arrow(Vec(ends), pa.int64()))
 
     @property
@@ -178,8 +178,8 @@ class WindowAggregateSpec(WindowShape):
         if self.local is None:
             ones = [one_each(self._in_slices(*self._judged(t)), self._read) for t in raw]
             return replace(self, copies_input=True), pa.concat_tables([*combined, *ones])
-        rest = [self.combine(pa.concat_tables(raw))] if raw else []
-        return replace(self, partial_input=True), pa.concat_tables([*combined, *rest])
+        late_combined = [self.combine(pa.concat_tables(raw))] if raw else []
+        return replace(self, partial_input=True), pa.concat_tables([*combined, *late_combined])
 
     def step(self, inputs: tuple[pa.Table, ...], state: StateStore, epoch: EpochContext) -> pa.Table:
         """The results of the windows that are shown in this epoch, or what has changed of them."""
@@ -191,8 +191,8 @@ class WindowAggregateSpec(WindowShape):
             return self._grown(rows, self._open(ends, after), slices, state, epoch)
         fired = [slices.fired(after, lambda chosen: self.cut(rows, ends, chosen))]
         if self.distinct is not None:
-            told = [self._told(s, rows, ends, after, slices, state) for s in self.sets]
-            fired.append(self.distinct.told(told))
+            values_by_set = [self._told(s, rows, ends, after, slices, state) for s in self.sets]
+            fired.append(self.distinct.told(values_by_set))
         return self._shown(pa.concat_tables(fired), state, epoch)
 
     def slices(self, kept: Kept, state: StateStore, epoch: EpochContext) -> Slices:
@@ -216,10 +216,10 @@ class WindowAggregateSpec(WindowShape):
         table, starts, numbers = self._in_order(slices.due())
         own = ends_of(table)
         bounds = (np.full(len(starts), t, np.int64) for t in (slices.at.before, slices.at.upto))
-        asked, fired = self.windows.containing(own[starts], *bounds)
+        window_slices, fired = self.windows.containing(own[starts], *bounds)
         output = self.output_schema().empty_table()
-        if len(asked):
-            last = last_places(numbers, own, asked, fired)
+        if len(window_slices):
+            last = last_places(numbers, own, window_slices, fired)
             results, points = shown_at(self.pieces, table, starts, last, state, epoch)
             output = self._with_windows(results, fired[points], epoch)
         fires = slices.fires
@@ -255,13 +255,13 @@ class WindowAggregateSpec(WindowShape):
         after = np.full(len(ends), before, np.int64)
         partly = np.flatnonzero(~late & (self.clock.instants(first - 1) <= marks))
         if len(partly):
-            distinct, places = np.unique(marks[partly], return_inverse=True)
+            distinct, mark_index = np.unique(marks[partly], return_inverse=True)
             upto = np.array([self.clock.ended(mark) for mark in distinct.tolist()], np.int64)
-            after[partly] = np.maximum(before, self.windows.fired(upto))[places.reshape(-1)]
+            after[partly] = np.maximum(before, self.windows.fired(upto))[mark_index.reshape(-1)]
         if late.any():
             self.add_late(table, late & (last >= first), epoch, self._rows(table))
-            kept = np.flatnonzero(~late)
-            table, ends, after = table.take(pa.array(kept)), ends[kept], after[kept]
+            counted_rows = np.flatnonzero(~late)
+            table, ends, after = table.take(pa.array(counted_rows)), ends[counted_rows], after[counted_rows]
         return table, ends, after
 
     def _open(self, ends: Ints, after: Ints) -> Ints:

@@ -85,9 +85,13 @@ class Changes:
         if spec.trigger.early is not None:
             windows.append(spec.shown.ending(at.before, at.upto, self.state))
         asked = distinct(pa.concat_tables(windows))
-        rest = asked.filter(pa.array(~self._fires(ends_of(asked))))
+        not_firing = asked.filter(pa.array(~self._fires(ends_of(asked))))
         # What came between this epoch's rows is not seen by the windows that were shut before it.
-        pieces = [firing, *self._held(rest), *(self._behind(value, cut, rest) for value, cut in strays)]
+        pieces = [
+            firing,
+            *self._held(not_firing),
+            *(self._behind(value, cut, not_firing) for value, cut in strays),
+        ]
         output = spec.changed(asked, self._results(pa.concat_tables(pieces)), self.state, self.epoch)
         for value, cut in strays:
             store.keep_strays(cut, value)
@@ -128,25 +132,25 @@ class Changes:
         parts += [store.by_window(cut, max(value, at.before), at.upto) for value, cut in strays]
         return pa.concat_tables(parts)
 
-    def _behind(self, after: int, cut: pa.Table, asked: pa.Table) -> pa.Table:
+    def _behind(self, after: int, cut: pa.Table, windows: pa.Table) -> pa.Table:
         """What strays add to the windows ``asked``."""
-        found = self.store.by_window(cut, after, int(ends_of(asked).max(initial=NONE)))
-        return found.filter(pa.array(places_in(asked, found.select(self._names)) >= 0))
+        pieces = self.store.by_window(cut, after, int(ends_of(windows).max(initial=NONE)))
+        return pieces.filter(pa.array(places_in(windows, pieces.select(self._names)) >= 0))
 
     def _out_of_turn(self, came: Came) -> pa.Table:
         """The windows, and keys, that are shown now though they do not end now; some more than once. What is
         to be shown later is noted."""
         spec, at, trigger = self.spec, self.store.at, self.spec.trigger
         due = spec.timers.take(self.state, self.epoch.time)
-        asked = [due.filter(pa.array(ends_of(due) > at.shut_before))]
+        window_parts = [due.filter(pa.array(ends_of(due) > at.shut_before))]
         touched = self._touched(came)
         ends = ends_of(touched)
         ended, ahead = (touched.filter(pa.array(where)) for where in (ends <= at.before, ends > at.upto))
-        asked += spec.timers.wait(trigger, ended, ahead, self.state, self.epoch.time)
+        window_parts += spec.timers.wait(trigger, ended, ahead, self.state, self.epoch.time)
         if trigger.late:
             spec.timers.remember(self.state, ended)
-            asked.append(spec.timers.shutting(self.state, at.shut))
-        return pa.concat_tables(asked)
+            window_parts.append(spec.timers.shutting(self.state, at.shut))
+        return pa.concat_tables(window_parts)
 
     def _touched(self, came: Came) -> pa.Table:
         """The windows and keys that rows change, of those that may show it out of their turn."""
@@ -164,9 +168,9 @@ class Changes:
         windows = distinct(at_ends(slices, *self.store.containing(ends, after, bounds)))
         if not (early and spec.cumulates):
             return windows
-        seen = (ends_of(windows) <= at.upto) | spec.shown.there(windows, state)
+        is_visible = (ends_of(windows) <= at.upto) | spec.shown.there(windows, state)
         own = slices.filter(pa.array(ends > np.maximum(after, at.upto)))
-        return distinct(pa.concat_tables([windows.filter(pa.array(seen)), own]))
+        return distinct(pa.concat_tables([windows.filter(pa.array(is_visible)), own]))
 
     def _results(self, pieces: pa.Table) -> pa.Table:
         """What windows have now: their start, end, key, and results."""

@@ -151,14 +151,16 @@ class LocalSessions:
             _UNTIL: sequence[first + sizes - 1],
             ROWS: sizes,
         }
-        given = pieces.drop_columns([END])
-        given = given.append_column(HASH_COLUMN, table.column(HASH_COLUMN).take(pa.array(order[first][each])))
-        given = given.append_column(
+        output = pieces.drop_columns([END])
+        output = output.append_column(
+            HASH_COLUMN, table.column(HASH_COLUMN).take(pa.array(order[first][each]))
+        )
+        output = output.append_column(
             self.time, to_arrow(Vec(starts[each]), table.schema.field(self.time).type)
         )
         for name, values in numbers.items():
-            given = given.append_column(name, to_arrow(Vec(values[each]), _NUMBER))
-        return given
+            output = output.append_column(name, to_arrow(Vec(values[each]), _NUMBER))
+        return output
 
 
 def _samples(table: pa.Table) -> Iterator[pa.Table]:
@@ -234,5 +236,5 @@ def _between(keys: Ints, first: Ints, last: Ints, many: Mask, behind: Mask) -> b
     order = np.flatnonzero(many)[np.argsort(begun[many], kind="stable")]
     # The furthest end so far of each key: those of a later key are above all earlier ones.
     furthest = np.maximum.accumulate(ended[order])
-    places = np.searchsorted(begun[order], begun[behind], side="left") - 1
-    return bool(((places >= 0) & (furthest[places] > begun[behind])).any())
+    first_index = np.searchsorted(begun[order], begun[behind], side="left") - 1
+    return bool(((first_index >= 0) & (furthest[first_index] > begun[behind])).any())

@@ -69,12 +69,12 @@ class RetractableSessionSpec(SessionShape):
         numbers = numbers[: len(rows)]
         if len(keys.hashes) == 0:
             return self.output_schema().empty_table()
-        kept = _Kept(tables=self.tables, store=state, keys=keys)
-        before, counts = kept.times(self.gap)
+        state_of_keys = _Kept(tables=self.tables, store=state, keys=keys)
+        before, counts = state_of_keys.times(self.gap)
         times = netted(self._spans(before, rows, numbers), np.concatenate([counts, _each(rows)]), self.gap)
         self.note_hot(keys, numbers, before.keys, epoch)
         self.add_late(rows, times.of[len(before) :] == LATE, epoch)
-        fired = _Change(self, kept, before, times, upto).apply(rows)
+        fired = _Change(self, state_of_keys, before, times, upto).apply(rows)
         if len(fired) == 0:
             return self.output_schema().empty_table()
         results = self.pieces.results(contiguous(fired), state.scratch(), epoch)
@@ -138,8 +138,8 @@ class _Change:
         stays = pieces.filter(pa.array(~gone[of]))
         self.kept.put(stays, times.keys, times.at)
         fired = pieces.filter(pa.array(fires[of]))
-        place = fired.schema.get_field_index(END)
-        return fired.set_column(place, END, to_arrow(Vec(times.sessions[ends_of(fired)]), pa.int64()))
+        column_index = fired.schema.get_field_index(END)
+        return fired.set_column(column_index, END, to_arrow(Vec(times.sessions[ends_of(fired)]), pa.int64()))
 
     def _came(self) -> tuple[Mask, Mask]:
         """Which times rows came for, and which were there before."""
@@ -153,8 +153,8 @@ class _Change:
     def _old(self, gone: Mask, came: Mask) -> pa.Table:
         """The pieces that are shown, dropped or replaced, by time."""
         of = self.times.of[: len(self.before)]
-        wanted = gone | came if rewritten(self.spec.pieces) else gone
-        chosen = wanted[of]
+        is_read = gone | came if rewritten(self.spec.pieces) else gone
+        chosen = is_read[of]
         return self.kept.take(self.before.take(chosen), of[chosen], gone[of[chosen]])
 
     def _new(self, rows: pa.Table) -> pa.Table:
@@ -169,8 +169,8 @@ class _Change:
         """The times that stay, and when their keys are looked at: when a session could end with them."""
         times = self.times
         # In this order: a time may go with its session, and come again.
-        for told, counts in ((gone & there, np.zeros_like(times.counts)), (came & ~gone, times.counts)):
-            self.kept.count(times.keys[told], times.at[told], counts[told])
+        for changed, counts in ((gone & there, np.zeros_like(times.counts)), (came & ~gone, times.counts)):
+            self.kept.count(times.keys[changed], times.at[changed], counts[changed])
         new = came & ~gone & ~there
         self.kept.look_again(_sessions_of_one(times.keys[new], times.at[new], self.spec.gap))
 

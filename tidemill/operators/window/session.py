@@ -52,10 +52,10 @@ class SessionAggregateSpec(SessionShape):
 
     @property
     def fingerprint(self) -> str:
-        kept = self.tables.counted.schema
-        facts = f"session-aggregate {kept} {self.gap}{self.counted_by}"
+        schema = self.tables.counted.schema
+        facts = f"session-aggregate {schema} {self.gap}{self.counted_by}"
         if self.trigger.repeats:
-            layouts = kept, self.shown.layout.schema
+            layouts = schema, self.shown.layout.schema
             facts = f"emitting-session {layouts} {self.gap}{self.counted_by}"
         return hashlib.sha256(facts.encode()).hexdigest()[:16]
 
@@ -75,8 +75,8 @@ class SessionAggregateSpec(SessionShape):
             return self.output_schema().empty_table()
         keys, numbers = self.keys_of(asking)
         numbers = numbers[: len(rows)]
-        kept = SessionState(tables=self.tables, store=state, keys=keys)
-        open_ = kept.open()
+        state_of_keys = SessionState(tables=self.tables, store=state, keys=keys)
+        open_ = state_of_keys.open()
         marks = self.reached(rows, self.trigger.lateness)
         sessions = sessions_of(rows, numbers, open_, time=self.time, gap=self.gap, marks=marks)
         if sessions is None:
@@ -85,7 +85,7 @@ class SessionAggregateSpec(SessionShape):
         self.note_hot(keys, numbers, open_.keys, epoch)
         self.add_late(rows, sessions.of[len(open_) :] < 0, epoch)
         at = self.trigger.horizons(self.clock, epoch)
-        return _Step(self, kept, open_, sessions, epoch, at, looked).run(rows, asking[2:])
+        return _Step(self, state_of_keys, open_, sessions, epoch, at, looked).run(rows, asking[2:])
 
     def looked_at(self, epoch: EpochContext) -> int:
         """Up to when sessions are looked at: an instant if they are shown again, else a local time."""
@@ -129,12 +129,12 @@ class _Step:
         if not self.spec.trigger.repeats:
             output = self._once(self._pieces(rows, names, lost, merged, shows, shut))
         else:
-            told = self._told(sessions.keys, names)
-            shows |= self._wanted(told, due)
+            identities = self._told(sessions.keys, names)
+            shows |= self._wanted(identities, due)
             pieces = self._pieces(rows, names, lost, merged, shows, shut)
-            output = self._again(pieces, told, shows, touched & ~ended, lost)
-            self._wait(told, touched & ~shows & ~shut, ended)
-            self.spec.shown.forget(told.filter(pa.array(shut)), self.kept.store)
+            output = self._again(pieces, identities, shows, touched & ~ended, lost)
+            self._wait(identities, touched & ~shows & ~shut, ended)
+            self.spec.shown.forget(identities.filter(pa.array(shut)), self.kept.store)
         self.kept.forget(self.open.take(lost | shut[before]))
         self._keep(heirs, names, touched, ended, shut)
         return output
@@ -161,11 +161,11 @@ class _Step:
     ) -> pa.Table:
         """The pieces of the sessions that show something; those of sessions that stay open are kept."""
         before = self.sessions.of[: len(self.open)]
-        gone = taken = lost | shut[before]
+        is_gone = is_removed = lost | shut[before]
         if rewritten(self.spec.pieces):
-            taken = gone | ((self.sessions.rows > 0) | merged | shows)[before]
-        old = [self.kept.take(self.open.take(taken), before[taken], gone[taken])]
-        only_read = shows[before] & ~taken
+            is_removed = is_gone | ((self.sessions.rows > 0) | merged | shows)[before]
+        old = [self.kept.take(self.open.take(is_removed), before[is_removed], is_gone[is_removed])]
+        only_read = shows[before] & ~is_removed
         if only_read.any():
             nothing = np.zeros(int(np.count_nonzero(only_read)), np.bool_)
             old.append(self.kept.take(self.open.take(only_read), before[only_read], nothing))
@@ -199,25 +199,30 @@ class _Step:
         results, of = self._results(pieces)
         return self.spec.given(results, self.sessions.starts[of], self.sessions.ends[of], self.epoch)
 
-    def _again(self, pieces: pa.Table, told: pa.Table, shows: Mask, open_: Mask, lost: Mask) -> pa.Table:
+    def _again(
+        self, pieces: pa.Table, identities: pa.Table, shows: Mask, open_: Mask, lost: Mask
+    ) -> pa.Table:
         """What has changed of sessions that show something. If nothing is shown early, what was shown of
         sessions that are ``open_`` again is taken back; so is that of ``lost`` ones."""
         spec = self.spec
         hides = open_ if spec.trigger.early is None else np.zeros(len(open_), np.bool_)
         gone = self.open.take(lost)
-        asked = [told.filter(pa.array(shows | hides)), self._told(gone.keys, gone.names)]
+        window_parts = [identities.filter(pa.array(shows | hides)), self._told(gone.keys, gone.names)]
         return spec.changed(
-            distinct(pa.concat_tables(asked)), self._now(pieces, told), self.kept.store, self.epoch
+            distinct(pa.concat_tables(window_parts)),
+            self._now(pieces, identities),
+            self.kept.store,
+            self.epoch,
         )
 
-    def _now(self, pieces: pa.Table, told: pa.Table) -> pa.Table:
+    def _now(self, pieces: pa.Table, identities: pa.Table) -> pa.Table:
         """What sessions have now: name, key, bounds, and results."""
         nothing = self.spec.nothing_changed()
         if len(pieces) == 0:
             return nothing
         results, of = self._results(pieces)
         columns = {name: results.column(name) for name in results.column_names}
-        columns[END] = told.column(END).take(pa.array(of))
+        columns[END] = identities.column(END).take(pa.array(of))
         columns[START] = to_arrow(Vec(self.sessions.starts[of]), pa.int64())
         columns[LAST] = to_arrow(Vec(self.sessions.ends[of]), pa.int64())
         names = nothing.column_names
@@ -230,18 +235,18 @@ class _Step:
         columns = [to_arrow(Vec(names), pa.int64()), *self.kept.keys.take(keys)]
         return pa.table(columns, schema=self.spec.shown.identity)
 
-    def _wanted(self, told: pa.Table, due: list[pa.Table]) -> Mask:
+    def _wanted(self, identities: pa.Table, due: list[pa.Table]) -> Mask:
         """The sessions whose timers are due."""
-        wanted = np.zeros(len(told), np.bool_)
+        is_due = np.zeros(len(identities), np.bool_)
         for windows in due:
-            places = places_in(told, windows)
-            wanted[places[places >= 0]] = True
-        return wanted
+            positions = places_in(identities, windows)
+            is_due[positions[positions >= 0]] = True
+        return is_due
 
-    def _wait(self, told: pa.Table, waits: Mask, ended: Mask) -> None:
+    def _wait(self, identities: pa.Table, waits: Mask, ended: Mask) -> None:
         """Timers of what is not shown yet."""
         spec, state = self.spec, self.kept.store
-        over, ahead = (told.filter(pa.array(waits & where)) for where in (ended, ~ended))
+        over, ahead = (identities.filter(pa.array(waits & where)) for where in (ended, ~ended))
         spec.timers.wait(spec.trigger, over, ahead, state, self.epoch.time)
 
     def _keep(self, heirs: Ints, names: Ints, touched: Mask, ended: Mask, shut: Mask) -> None:

@@ -118,8 +118,8 @@ class WindowShape:
             return
         counts = np.bincount(rows, minlength=len(keys.hashes))
         counts[open_] = 0
-        place = [name for name, _ in self.keys].index(self.bucket)
-        counts[vector(keys.columns[place]).values != 0] = 0
+        bucket_column = [name for name, _ in self.keys].index(self.bucket)
+        counts[vector(keys.columns[bucket_column]).values != 0] = 0
         hot = np.flatnonzero(counts >= self.hot)
         if len(hot):
             epoch.notes[HOT] = keys.hashes[hot].tolist()
@@ -160,11 +160,11 @@ class WindowShape:
         """Of windows that show a change later than with its epoch."""
         return Timers(identity=self.shown.identity)
 
-    def changed(self, asked: pa.Table, now: pa.Table, state: StateStore, epoch: EpochContext) -> pa.Table:
+    def changed(self, windows: pa.Table, now: pa.Table, state: StateStore, epoch: EpochContext) -> pa.Table:
         """The output for windows ``asked`` (distinct): from what they have shown to ``now``."""
-        if len(asked) == 0:
+        if len(windows) == 0:
             return self.output_schema().empty_table()
-        changes = self.shown.changes(asked, now, state)
+        changes = self.shown.changes(windows, now, state)
         end = LAST if LAST in self.moving else END
         starts, ends = (vector(single(changes.column(name))).values for name in (START, end))
         return self.given(changes, starts, ends, epoch)

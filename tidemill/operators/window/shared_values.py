@@ -76,9 +76,9 @@ class ValueBits:
         order = by_time_order(ends, codes)
         pieces, ends, codes = contiguous(pieces.take(pa.array(order))), ends[order], codes[order]
         columns = {name: single(pieces.column(name)) for name in self.shared.identity}
-        found = kept.lookup(ends, codes, list(columns.values()))
+        stored = kept.lookup(ends, codes, list(columns.values()))
         bits = bits_of(pieces)
-        before = np.where(found.there, found.vec(BITS).values, 0).astype(bits.dtype)
+        before = np.where(stored.there, stored.vec(BITS).values, 0).astype(bits.dtype)
         new = np.flatnonzero((bits & ~before > 0) & stays[order])
         put = {name: column.take(pa.array(new)) for name, column in columns.items()}
         put[BITS] = to_arrow(Vec((bits | before)[new]), self.shared.bits.type)
@@ -160,20 +160,20 @@ class SharedValuesSpec(WindowAggregateSpec):
         """What is new in the steps that are over."""
         values = self.values
         values.add(values.cut(rows, ends, np.ones(len(ends), np.bool_)), slices.slices)
-        given = state.timeline(values.given)
+        emitted = state.timeline(values.given)
         over = values.stored(slices.slices.take_due(slices.at.upto))
-        found = over
+        new_values = over
         if len(over):
             last = self.windows.last_ends(ends_of(over))
-            found = values.first(contiguous(over), last, given, slices.at.upto)
-        given.forget_due(slices.at.upto)
-        return found
+            new_values = values.first(contiguous(over), last, emitted, slices.at.upto)
+        emitted.forget_due(slices.at.upto)
+        return new_values
 
 
-def _upto(bits: Bits, places: Ints) -> Bits:
+def _upto(bits: Bits, positions: Ints) -> Bits:
     """The bits of each, and of those before it in its segment, of which it is at ``places``."""
-    found, step = bits.copy(), 1
-    while step <= places.max(initial=0):
-        found |= np.where(places >= step, np.roll(found, step), 0).astype(bits.dtype)
+    bits_so_far, step = bits.copy(), 1
+    while step <= positions.max(initial=0):
+        bits_so_far |= np.where(positions >= step, np.roll(bits_so_far, step), 0).astype(bits.dtype)
         step *= 2
-    return found
+    return bits_so_far

@@ -21,9 +21,9 @@ from tidemill.operators.window.assigners.kind import WindowKind
 @cache
 def kinds() -> dict[str, WindowKind]:
     """All window functions by name, as the files of this package declare them (``KIND``)."""
-    found: dict[str, WindowKind] = {}
+    by_name: dict[str, WindowKind] = {}
     for module in iter_modules(__path__):
         kind = getattr(import_module(f"{__name__}.{module.name}"), "KIND", None)
         if isinstance(kind, WindowKind):
-            found[kind.name] = kind
-    return found
+            by_name[kind.name] = kind
+    return by_name

@@ -100,8 +100,8 @@ def every(first: Ints, last: Ints, step: int, after: Ints, upto: Ints) -> tuple[
     first = _skipped(first, step, after)
     counts = _counts(first, last, step, upto)
     rows = np.repeat(np.arange(len(first)), counts)
-    place = np.arange(len(rows)) - np.repeat(np.cumsum(counts) - counts, counts)
-    return rows, first[rows] + place * step
+    step_number = np.arange(len(rows)) - np.repeat(np.cumsum(counts) - counts, counts)
+    return rows, first[rows] + step_number * step
 
 
 def comes_early(first: Ints, last: Ints, step: int, after: Ints, upto: Ints) -> Mask:

@@ -71,8 +71,8 @@ class Hop:
     def text(self, time: str) -> str:
         last, count = floor_text(time, self.slide, self.offset), -(-self.size // self.slide)
         starts = f"transform(sequence(0L, {count - 1}L), i -> {last} - i * {self.slide}L)"
-        held = f"filter({starts}, s -> s > {time} - {self.size}L)"
-        return f"transform({held}, s -> struct(s AS s, s + {self.size}L AS e))"
+        open_starts = f"filter({starts}, s -> s > {time} - {self.size}L)"
+        return f"transform({open_starts}, s -> struct(s AS s, s + {self.size}L AS e))"
 
 
 KIND = WindowKind(

@@ -66,14 +66,14 @@ class FirstSliceDistinct:
 
     @cached_property
     def views(self) -> Mapping[WeightKey, View]:
-        found: dict[WeightKey, View] = {}
+        by_key: dict[WeightKey, View] = {}
         for call in self.group.calls:
-            if call.distinct and call.weight_key not in found:
+            if call.distinct and call.weight_key not in by_key:
                 args = tuple(zip(call.args, call.arg_types, strict=True))
                 # By older rules a number is the name.
-                name = str(len(found)) if call.since is None else call.canonical("")
-                found[call.weight_key] = View(name=name, args=args, filter=call.filter)
-        return found
+                name = str(len(by_key)) if call.since is None else call.canonical("")
+                by_key[call.weight_key] = View(name=name, args=args, filter=call.filter)
+        return by_key
 
     @cached_property
     def summing(self) -> GroupAggregateSpec:
@@ -162,20 +162,20 @@ class FirstSliceDistinct:
         order = by_time_order(last[heads], codes)
         heads, first, codes = heads[order], first[order], codes[order]
         identity = [c.take(pa.array(heads)) for c in (*own, *values)]
-        found = table.lookup(last[heads], codes, identity)
-        before = found.vec(_FIRST).values
-        moved = np.flatnonzero(~found.there | (first < before))
+        stored = table.lookup(last[heads], codes, identity)
+        before = stored.vec(_FIRST).values
+        moved = np.flatnonzero(~stored.there | (first < before))
         columns = dict(zip([f.name for f in (*layout.keys, *layout.values)], identity, strict=True))
-        kept = {name: column.take(pa.array(moved)) for name, column in columns.items()}
-        kept[_FIRST] = to_arrow(Vec(first[moved]), _NUMBER)
-        table.put(last[heads][moved], codes[moved], kept)
-        left = moved[found.there[moved]]
+        columns_to_store = {name: column.take(pa.array(moved)) for name, column in columns.items()}
+        columns_to_store[_FIRST] = to_arrow(Vec(first[moved]), _NUMBER)
+        table.put(last[heads][moved], codes[moved], columns_to_store)
+        left = moved[stored.there[moved]]
         picks = np.concatenate([heads[moved], heads[left]])
         ends = np.concatenate([first[moved], before[left]])
         signs = np.repeat(np.array([1, -1], np.int64), [len(moved), len(left)])
-        place = rows.schema.get_field_index(END)
-        shown = rows.take(pa.array(picks)).set_column(place, END, pa.array(ends, _NUMBER))
-        return self._with(shown, view, signs)
+        column_index = rows.schema.get_field_index(END)
+        changed_rows = rows.take(pa.array(picks)).set_column(column_index, END, pa.array(ends, _NUMBER))
+        return self._with(changed_rows, view, signs)
 
     def telling(self, rows: pa.Table, view: View) -> pa.Table:
         """``rows`` of nothing but ``$end``, keys and values, as rows that tell these."""
@@ -202,11 +202,11 @@ def _grouped(last: Ints, own: list[pa.Array], hashes: Hashes, values: list[pa.Ar
     window costs nothing."""
     columns = [*own, *values]
     # Apart even where a key is its own value.
-    found = hash_columns(values, len(last)) + hashes * _APART
+    codes = hash_columns(values, len(last)) + hashes * _APART
     if len(last) and (last != last[0]).any():
         columns = [pa.array(last), *columns]
-        found = mix(found) + last.view(np.uint64) * _APART
-    return group_rows(found, columns)
+        codes = mix(codes) + last.view(np.uint64) * _APART
+    return group_rows(codes, columns)
 
 
 def _serves(call: AggregateSpec) -> bool:

@@ -39,10 +39,10 @@ def by_window(pieces: Accumulated, slices: pa.Table, windows: Assigner, after: i
     # A window counts where its first piece is: not with the one before of the key.
     before = np.maximum(bounds[0], np.roll(windows.last_ends(ends), 1))
     before[groups.starts] = after
-    first, asked = windows.containing(ends, before, bounds[1])
-    last = last_places(numbers, ends, numbers[first], asked)
+    first, window_ends = windows.containing(ends, before, bounds[1])
+    last = last_places(numbers, ends, numbers[first], window_ends)
     merged = pieces.runs(slices.take(pa.array(order)), numbers, first, last)
-    return at_ends(merged, np.arange(len(asked)), asked)
+    return at_ends(merged, np.arange(len(window_ends)), window_ends)
 
 
 def _shares(ends: Ints, windows: Assigner, after: int, upto: int) -> int:

@@ -107,16 +107,16 @@ class Accumulated:
         pieces = pieces.take(pa.array(order := by_time_order(ends, hashes)))
         ends, hashes = ends[order], hashes[order]
         columns = contiguous(pieces)
-        found = slices.lookup(ends, hashes, [columns.column(name).chunk(0) for name in names])
-        if found.there.any():
+        stored = slices.lookup(ends, hashes, [columns.column(name).chunk(0) for name in names])
+        if stored.there.any():
             old = pa.table(
                 {
                     END: to_arrow(Vec(ends), pa.int64()),
                     **{name: columns.column(name) for name in names},
-                    **{f.name: found.array(f.name) for f in self.layout.columns},
+                    **{f.name: stored.array(f.name) for f in self.layout.columns},
                 },
                 schema=pieces.schema,
-            ).filter(pa.array(found.there))
+            ).filter(pa.array(stored.there))
             columns = self.folded(pa.concat_tables([old, pieces]))
             ends = vector(columns.column(END)).values
             hashes = hash_columns([columns.column(name) for name in names], len(columns))
@@ -136,10 +136,10 @@ class Accumulated:
         }
         columns = {name: pieces.column(name) for name, _ in self.group.keys}
         columns |= {a.spec.name: a.result(cells) for a in self.group.aggregates}
-        told = pa.table(columns)
+        results = pa.table(columns)
         if not self.group.retracts:
-            return told
-        return told.filter(pa.array(vector(single(pieces.column(ROWS.fields[0].name))).values > 0))
+            return results
+        return results.filter(pa.array(vector(single(pieces.column(ROWS.fields[0].name))).values > 0))
 
     def together(self, ended: pa.Table, fresh: pa.Table) -> pa.Table:
         """``ended`` and ``fresh``, either one piece per window and key, as one such table. Cost: that of the
@@ -168,16 +168,16 @@ class Accumulated:
     def prefixes(self, pieces: pa.Table, starts: Ints, last: Ints) -> pa.Table:
         """One record each. Cost: a merge of all pieces for every doubling of the longest segment."""
         size = len(pieces)
-        place = np.arange(size) - np.repeat(starts, np.diff(starts, append=size))
+        position = np.arange(size) - np.repeat(starts, np.diff(starts, append=size))
         columns = {name: single(pieces.column(name)).take(pa.array(last)) for name, _ in self.keys}
         columns[END] = pa.array(np.arange(len(last), dtype=np.int64))
         for accumulator in self.group.accumulators.values():
             assert is_simple(accumulator)
             cells = tuple(_cell(single(pieces.column(f.name))) for f in accumulator.fields)
             step = 1
-            while step <= place.max(initial=0):
+            while step <= position.max(initial=0):
                 before = np.maximum(np.arange(size) - step, 0)
-                earlier = tuple(take_cell(cell, before, place >= step) for cell in cells)
+                earlier = tuple(take_cell(cell, before, position >= step) for cell in cells)
                 cells = accumulator.merge(earlier, cells)
                 step *= 2
             for field, cell in zip(accumulator.fields, cells, strict=True):
@@ -194,29 +194,29 @@ class Accumulated:
         for accumulator in self.group.accumulators.values():
             assert is_simple(accumulator)
             cells = tuple(_cell(single(pieces.column(f.name))) for f in accumulator.fields)
-            held = tuple(take_cell(cell, first) for cell in cells)
-            place, step = first, 1
+            merged_cells = tuple(take_cell(cell, first) for cell in cells)
+            next_piece, step = first, 1
             while True:
                 # A run is made of those powers of two that its length is; ``cells`` are of ``step`` pieces.
                 adds = lengths & step > 0
-                part = tuple(take_cell(cell, np.minimum(place, size - 1)) for cell in cells)
+                part = tuple(take_cell(cell, np.minimum(next_piece, size - 1)) for cell in cells)
                 begun = lengths & (step - 1) > 0
-                merged = accumulator.merge(tuple(_there(cell, begun) for cell in held), part)
-                held = tuple(_chosen(adds, *pair) for pair in zip(merged, held, strict=True))
-                place, step = place + step * adds, step * 2
+                merged = accumulator.merge(tuple(_there(cell, begun) for cell in merged_cells), part)
+                merged_cells = tuple(_chosen(adds, *pair) for pair in zip(merged, merged_cells, strict=True))
+                next_piece, step = next_piece + step * adds, step * 2
                 if step > lengths.max(initial=0):
                     break
                 behind = np.minimum(np.arange(size) + step // 2, size - 1)
                 alike = (segments[behind] == segments) & (behind - np.arange(size) == step // 2)
                 cells = accumulator.merge(tuple(take_cell(c, behind, alike) for c in cells), cells)
-            for field, cell in zip(accumulator.fields, held, strict=True):
+            for field, cell in zip(accumulator.fields, merged_cells, strict=True):
                 columns[field.name] = as_array(cell, field.type)
         return pa.table([columns[name] for name in self.schema.names], schema=self.schema)
 
     def settle(self, pieces: pa.Table, end: int) -> pa.Table:
         """Pieces of slices that all later windows share, as those of the last of them."""
-        place = pieces.schema.get_field_index(END)
-        moved = pieces.set_column(place, END, pa.array(np.full(len(pieces), end, np.int64)))
+        column_index = pieces.schema.get_field_index(END)
+        moved = pieces.set_column(column_index, END, pa.array(np.full(len(pieces), end, np.int64)))
         return self.folded(moved)
 
 
@@ -241,15 +241,15 @@ class Collected:
                 fields[call.filter] = pa.bool_()
         if self.group.needs_sequence:
             fields["$seq"] = pa.int64()
-        taken = {name for name, _ in self.keys}
-        return _fields(tuple((name, kind) for name, kind in fields.items() if name not in taken))
+        key_names = {name for name, _ in self.keys}
+        return _fields(tuple((name, kind) for name, kind in fields.items() if name not in key_names))
 
     def cut(self, rows: pa.Table) -> pa.Table:
         weights = weights_of(rows)
         each = np.ones(len(rows), np.int64) if weights is None else weights
         names = [f.name for f in self.schema if f.name != WEIGHT]
-        kept = rows.select(names).append_column(WEIGHT, pa.array(each))
-        return kept.cast(self.schema)
+        pieces = rows.select(names).append_column(WEIGHT, pa.array(each))
+        return pieces.cast(self.schema)
 
     def add(self, pieces: pa.Table, slices: TimeTable) -> None:
         if len(pieces) == 0:
@@ -268,8 +268,8 @@ class Collected:
         groups = group_rows(hash_columns(columns, len(pieces)), columns)
         weights = np.add.reduceat(vector(pieces.column(WEIGHT)).values[groups.order], groups.starts)
         heads = groups.heads[weights != 0]
-        place = pieces.schema.get_field_index(WEIGHT)
-        return pieces.take(pa.array(heads)).set_column(place, WEIGHT, pa.array(weights[weights != 0]))
+        column_index = pieces.schema.get_field_index(WEIGHT)
+        return pieces.take(pa.array(heads)).set_column(column_index, WEIGHT, pa.array(weights[weights != 0]))
 
     def stored(self, entries: pa.Table) -> pa.Table:
         return _renamed(entries, self.schema)
@@ -366,5 +366,5 @@ def ends_of(pieces: pa.Table) -> Ints:
 
 def at_ends(pieces: pa.Table, rows: Ints, ends: Ints) -> pa.Table:
     """The pieces of ``rows``, as those of windows that end at ``ends``."""
-    place = pieces.schema.get_field_index(END)
-    return pieces.take(pa.array(rows)).set_column(place, END, pa.array(ends))
+    column_index = pieces.schema.get_field_index(END)
+    return pieces.take(pa.array(rows)).set_column(column_index, END, pa.array(ends))

@@ -90,8 +90,8 @@ class SessionState:
 
     def open(self) -> Open:
         """All sessions of the keys."""
-        found = self.store.table(self.tables.sessions).gather(self.keys.hashes, self.keys.columns)
-        owners, rows = found
+        owners_and_rows = self.store.table(self.tables.sessions).gather(self.keys.hashes, self.keys.columns)
+        owners, rows = owners_and_rows
         names, starts, ends, wakes = (
             vector(single(rows.column(name))).values for name in (SESSION, _START, _LAST, _WAKE)
         )
@@ -127,19 +127,19 @@ class SessionState:
         if len(sessions) == 0:
             return pieces.schema.empty_table()
         numbers = np.unique(sessions.keys)
-        owners, found = table.gather(self.keys.hashes[numbers], self.keys.take(numbers))
-        rows, owners = matching(numbers[owners], vector(single(found.column(SESSION))).values, sessions)
-        found = found.take(pa.array(rows))
-        shown = {END: to_arrow(Vec(targets[owners]), _NUMBER)}
+        owners, entries = table.gather(self.keys.hashes[numbers], self.keys.take(numbers))
+        rows, owners = matching(numbers[owners], vector(single(entries.column(SESSION))).values, sessions)
+        entries = entries.take(pa.array(rows))
+        columns = {END: to_arrow(Vec(targets[owners]), _NUMBER)}
         own = self.keys.take(sessions.keys[owners])
-        shown |= {f.name: column for f, column in zip(self.tables.keys, own, strict=True)}
-        shown |= {name: single(found.column(name)) for name in found.column_names if name != SESSION}
-        taken = pa.table([shown[name] for name in pieces.schema.names], schema=pieces.schema)
+        columns |= {f.name: column for f, column in zip(self.tables.keys, own, strict=True)}
+        columns |= {name: single(entries.column(name)) for name in entries.column_names if name != SESSION}
+        pieces_taken = pa.table([columns[name] for name in pieces.schema.names], schema=pieces.schema)
         gone = np.flatnonzero(forget[owners])
         self._write(
-            taken.take(pa.array(gone)), sessions.keys[owners[gone]], sessions.names[owners[gone]], True
+            pieces_taken.take(pa.array(gone)), sessions.keys[owners[gone]], sessions.names[owners[gone]], True
         )
-        return taken
+        return pieces_taken
 
     def put(self, pieces: pa.Table, keys: Ints, names: Ints) -> None:
         """Keeps ``pieces`` of windows (``$end``) whose sessions have these keys and names."""
