@@ -1,10 +1,9 @@
 """ORDER BY event time: rows wait for the watermark and come out in the order of their time.
 
-A row is due when the watermark has reached its time; one that is behind the watermark already, at the
-next watermark. It is late, and dropped, only where a row of its time or a later one has been given
-already: what is given is in order, over all epochs. Whether that had happened when the row came is told
-by its ``$wm``, so the answer does not depend on where epochs are cut. Cost: the epoch's rows, and a sort
-of those that are due."""
+A row is due when the watermark has reached its time; a row behind the watermark is due at the next watermark.
+It is late, and dropped, only if a row of its time or later has been emitted, because the output is in order
+over all epochs. ``$wm`` tells the emitted rows at the row's arrival, so the answer does not depend on the cut
+of epochs. Cost: the epoch's rows, and a sort of the due rows."""
 
 from __future__ import annotations
 
@@ -96,7 +95,7 @@ class TemporalSortSpec:
 
 @dataclass(frozen=True, slots=True)
 class _Emitted:
-    """``last``: the latest time of all rows that earlier epochs gave."""
+    """``last``: the latest time of all rows that earlier epochs emitted."""
 
     last: int
 
@@ -106,7 +105,8 @@ class _Emitted:
         return cls(int(stored.vec("time").values[0]) if stored.there.all() else NONE)
 
     def before(self, marks: Ints, *rows: tuple[Ints, Ints]) -> Ints:
-        """The latest time given when each row came; ``rows``: (due, time) of those that may have been."""
+        """The latest emitted time when each row came. ``rows``: (due, time) of rows that may have been
+        emitted."""
         dues, times = (np.concatenate(parts) for parts in zip(*rows, strict=True))
         order = np.argsort(dues, kind="stable")
         latest = np.maximum.accumulate(np.append(self.last, times[order]))

@@ -68,8 +68,8 @@ class AggregateDeclaration:
     - ``build``: makes the streaming kernel of a call; None: the function is for batch mode only.
     - ``ordered``: the result depends on the order of arrival, so the input carries ``$seq``.
     - ``merging``: see ``Merging``.
-    - ``parts``: the functions from whose results the result is derived; () if it is computed as it is.
-    - ``merged_by``: the function that puts results over parts together.
+    - ``parts``: the functions from whose results the result is derived; () if it is computed directly.
+    - ``merged_by``: the function that merges results over parts.
     - ``over_no_rows``: the value over no rows; None is NULL.
     - ``ignores_distinct``: DISTINCT does not change the result.
     - ``counts_null``: NULL is a value of DISTINCT.

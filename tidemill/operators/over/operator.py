@@ -53,8 +53,9 @@ class OverFunction:
 class OverSpec:
     """``columns``: the row, (name, type); ``functions`` become columns after it.
 
-    ``update_before``: -U goes with every +U. ``insert_only``: only +I can come out, no ``$kind`` column.
-    ``late``: columns that rows stored before lack, and since when rows have them; None: they go by place.
+    ``update_before``: every +U has a -U. ``insert_only``: the output has only +I, and no ``$kind`` column.
+    ``late``: columns that earlier stored rows lack, and the epochs since which rows have them; None: by
+    index.
     """
 
     columns: tuple[tuple[str, pa.DataType], ...]

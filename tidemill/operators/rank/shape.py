@@ -28,17 +28,18 @@ STEP_ROWS = 4096
 class RankShape:
     """``columns``: what the port carries, (name, type). ``rank``: name of the rank column, '' for none.
 
-    ``end`` None has no upper bound. ``function``: ROW_NUMBER, RANK or DENSE_RANK. ``update_before``: -U
-    goes with every +U. ``by_place``: compare place by place without a rank column too (with one it is
-    always so). ``insert_only``: only +I can come out (keep-first), no ``$kind`` column. ``rounds``: in an
-    epoch of at most STEP_ROWS rows, none of whose partitions has more than that, each row's own change is
-    shown, with EVERY_STEP in every epoch; else the net change. ``timed``, with EVERY_STEP: rows carry their
-    watermark, and a change that of the row that made it. With EVERY_STEP a change has the number of the row
-    that made it.
-    ``exclusive``: an epoch that ends with several different rows in a partition is an ExecutionError, which
-    calls the partition's columns ``key_names``.
-    ``several``: a partition's rows are kept as those of a Top-N of several, as they are stored so.
-    ``late``: columns that rows stored before lack, and since when rows have them; None: they go by place.
+    - ``end``: None has no upper bound. ``function``: ROW_NUMBER, RANK or DENSE_RANK.
+    - ``update_before``: every +U has a -U. ``insert_only``: the output has only +I (keep-first), no
+      ``$kind``.
+    - ``by_place``: compare rank by rank even without a rank column (with a rank column it is always so).
+    - ``rounds``: emit each row's own change in small epochs (at most STEP_ROWS rows per partition), with
+      EVERY_STEP in every epoch, and then with the number of the row that caused it. Otherwise the net change.
+    - ``timed``, with EVERY_STEP: rows carry their watermark, and a change has the watermark of its row.
+    - ``exclusive``: several different rows in a partition at the end of an epoch are an ExecutionError, which
+      calls the partition's columns ``key_names``.
+    - ``several``: a partition's rows are stored as those of a Top-N of several rows.
+    - ``late``: columns that earlier stored rows lack, and the epochs since which rows have them; None:
+      columns are stored by position.
     """
 
     function: str

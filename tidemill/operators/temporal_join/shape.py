@@ -1,4 +1,4 @@
-"""What a temporal join is: its sides, what it shows, and the layouts of its state."""
+"""The spec of a temporal join: its sides and output, and the layouts of its state."""
 
 from __future__ import annotations
 
@@ -77,13 +77,13 @@ class TemporalJoinShape:
 
     @cached_property
     def current(self) -> Layout:
-        """Per key the latest version that every row to come may see."""
+        """The latest version per key that every later row may see."""
         columns = (pa.field(TIME, pa.int64()), *self._payload)
         return Layout(name="current", keys=self.right.key_fields, columns=columns, ttl=self.state_ttl)
 
     @cached_property
     def newest(self) -> Layout:
-        """Per key the latest time of a version, where ``latest``."""
+        """The latest time of a version per key, if ``latest``."""
         columns = (pa.field(TIME, pa.int64()),)
         return Layout(name="newest", keys=self.right.key_fields, columns=columns, ttl=self.state_ttl)
 

@@ -1,8 +1,8 @@
-"""Versions: what the right side's rows say of which time, and which of them a left row sees.
+"""Versions: the right side's rows by time, and the version that a left row sees.
 
-A version holds from its time until the next one's of its key. It came *behind* a watermark if its side's
-had reached its time already (``marks``); left rows that were due by then do not see it. So what a row sees
-follows from the order of either side's own rows, wherever epochs are cut.
+A version is valid from its time until the time of its key's next version. It came *behind* a watermark if its
+side's watermark had reached its time (``marks``); left rows that were due by then do not see it. So the
+version of a row follows from the order of each side's rows, and not from the cut of epochs.
 """
 
 from __future__ import annotations
@@ -40,7 +40,7 @@ class Versions:
 
     @property
     def settles(self) -> Ints:
-        """The watermark behind which all rows see them."""
+        """The watermark from which on all rows see the versions."""
         latest: Ints = np.maximum(self.times, self.marks)
         return latest
 
@@ -68,7 +68,7 @@ def rows_schema(shape: TemporalJoinShape) -> pa.Schema:
 
 
 def without_null(table: pa.Table, keys: tuple[str, ...], null_safe: tuple[bool, ...]) -> Mask:
-    """Where no key is NULL that must not be."""
+    """The mask of rows without a NULL in keys that are not null-safe."""
     there = np.ones(len(table), np.bool_)
     for name, safe in zip(keys, null_safe, strict=True):
         valid = None if safe else validity(single(table.column(name)))
@@ -77,7 +77,7 @@ def without_null(table: pa.Table, keys: tuple[str, ...], null_safe: tuple[bool, 
 
 
 def arrived(shape: TemporalJoinShape, table: pa.Table, state: StateStore) -> Versions:
-    """The epoch's rows as versions, in the order of their arrival; a deletion is one that nobody sees."""
+    """The epoch's rows as versions, in order of arrival. A deletion is an invisible version."""
     table = by_arrival(table) if len(table) else table
     keep = without_null(table, shape.right.keys, shape.null_safe)
     alive = np.ones(len(table), np.bool_)
@@ -100,7 +100,7 @@ def arrived(shape: TemporalJoinShape, table: pa.Table, state: StateStore) -> Ver
 
 
 def _latest(shape: TemporalJoinShape, came: Versions, state: StateStore) -> Versions:
-    """Without the versions that are older than one of their key that came before."""
+    """The versions that are not older than an earlier version of their key."""
     if len(came) == 0:
         return came
     table, keys = state.table(shape.newest), came.keys(shape)
@@ -119,8 +119,8 @@ def _latest(shape: TemporalJoinShape, came: Versions, state: StateStore) -> Vers
 
 
 def _running_maximum(times: Ints, owners: Ints, initial: Ints) -> Ints:
-    """Per row the greatest time of its owner up to it; ``owners`` ascend. By ranks, so that those of a later
-    owner lie above all of an earlier one."""
+    """Per row the greatest time of its owner up to it; ``owners`` ascend. It uses ranks, so all ranks of a
+    later owner are above the ranks of an earlier owner."""
     start = np.maximum(times, initial[owners])
     distinct, ranks = np.unique(start, return_inverse=True)
     lifted = np.maximum.accumulate(owners * len(distinct) + ranks.reshape(-1))
@@ -129,7 +129,7 @@ def _running_maximum(times: Ints, owners: Ints, initial: Ints) -> Ints:
 
 
 def settled(shape: TemporalJoinShape, came: Versions, state: StateStore, watermark: int) -> Versions:
-    """The versions, old and new, that all later rows see as of ``watermark``; the others wait in state."""
+    """The stored and new versions that all later rows see at ``watermark``; other versions wait in state."""
     coming = state.timeline(shape.coming)
     stored = _stored(shape, coming, watermark)
     now = came.settles <= watermark
@@ -145,7 +145,7 @@ def _stored(shape: TemporalJoinShape, coming: TimeTable, watermark: int) -> Vers
 
 
 def _put(shape: TemporalJoinShape, waiting: Versions, coming: TimeTable) -> None:
-    """Of versions of one identity the one that came last."""
+    """Stores waiting versions; of versions with one identity the last arrival."""
     if len(waiting) == 0:
         return
     layout = coming.layout
@@ -169,8 +169,8 @@ class History:
 
     @staticmethod
     def of(versions: Versions, owners: Ints, stored_count: int) -> History:
-        """``versions`` as they came, of which the first ``known`` are not fresh; of those that say the same
-        of one time the last."""
+        """The history of ``versions`` in order of arrival; the first ``stored_count`` are not fresh. Of
+        several versions of one key and time the last counts."""
         order = np.lexsort((versions.marks, versions.times, owners))
         owners, versions = owners[order], versions.take(order)
         same = owners[1:] == owners[:-1]
@@ -180,8 +180,8 @@ class History:
         return History(versions.take(last), owners[last], order[last] >= stored_count)
 
     def seen(self, owners: Ints, times: Ints, dues: Ints) -> Ints:
-        """Per row (its key, up to which time, due when) the place of the latest version that it sees, or -1.
-        Cost: a sort of both, and a step for each version in a row that came too late."""
+        """For each row (key, time, due time) the index of the latest version that it sees, or -1. Cost: a
+        sort of both, and a step per consecutive version that came too late."""
         version_rows = self._upto(owners, times)
         looking = np.flatnonzero(version_rows >= 0)
         while len(looking):
@@ -207,8 +207,8 @@ class History:
         return np.where(is_found, version_rows, -1)
 
     def keep_last(self, shape: TemporalJoinShape, state: StateStore) -> None:
-        """Puts every key's last version, where it is fresh: what is before it nobody will see. One that was
-        asked for lives on."""
+        """Stores every key's last version if it is fresh: no row will see earlier versions. A version that
+        was read is renewed."""
         last = np.append(self.owners[1:] != self.owners[:-1], True)[: len(self.owners)]
         chosen = self.versions.take(np.flatnonzero(last & (self.fresh | (shape.state_ttl > 0))))
         columns = {name: single(chosen.rows.column(name)) for name in chosen.rows.column_names}

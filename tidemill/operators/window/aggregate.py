@@ -1,14 +1,14 @@
-"""Aggregation in windows made of slices: one row per window and key, when the window's end has come.
+"""Aggregation in windows made of slices: one row per window and key when the window's end has come.
 
-A row counts in its slice, and so in every window with that slice that is not shut: it is late for those that
-the watermark *before the row* had shut, wherever the epoch was cut. The windows that end between the
-watermarks before and after the epoch are shown; CUMULATE shows each step, rows or not. See
-``aggregate_changes`` for triggers that show a window again.
+A row counts in its slice, and so in every open window with that slice. It is late for windows that the
+watermark *before the row* had shut, whatever the cut of epochs. The windows that end between the watermarks
+before and after the epoch are emitted; CUMULATE emits each step, with or without rows. For early and late
+results see ``aggregate_changes``.
 
-Before the exchange rows of a key and slice become one, where they are accumulators (``local``), or those that
-are equal (``counts_copies``): as long as a task has not seen the end of one of their windows itself, whether
-they are late is decided by what came before the task, and so in one way for all of them. The others keep
-their watermark.
+Before the exchange, rows of a key and slice are combined into accumulators (``local``), or equal rows are
+combined (``counts_copies``). As long as a task has not seen the end of one of their windows, the rows before
+the task decide whether they are late, so the decision is the same for all of them. Other rows keep their
+watermark.
 
 Cost of an epoch: see ``store.sliced``.
 """

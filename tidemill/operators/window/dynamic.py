@@ -1,16 +1,16 @@
 """Aggregation in windows that grow (DYNAMIC_CUMULATE): one row per window, key and step while it is open.
 
-A key's window opens at its first row's time floored to the step; at every later boundary of a step it shows
-what it holds from its start to there, rows or not, and at its end (a gap after its last row) all of it.
-A row counts in the steps after its time that had not been shown when it came; it is late if it meets no
-window and its own span has ended (see ``growing``). Without a gap windows never end: at the end of the
-input they show the step that time was in.
+A key's window opens at its first row's time, floored to the step. At every later step boundary it emits its
+content from its start to the boundary, with or without new rows, and at its end (a gap after its last row)
+all of it. A row counts in the steps after its time that were not emitted when it came. It is late if it meets
+no window and its own span has ended. Without a gap windows never end: at the end of the input they emit the
+current step.
 
-With a trigger that shows windows again, see ``dynamic_changes``: what is one window, what a row counts in and
-when state goes follow from the watermark held back by the lateness that is allowed.
+For early and late results see ``dynamic_changes``: there the watermark minus the allowed lateness determines
+the windows, the steps of a row, and the removal of state.
 
-Cost of an epoch in which no step ends: the keys that have rows or whose time has come. Where one ends,
-every open window gives a row; its pieces are read, and those of the slices with rows are written.
+Cost of an epoch without a step boundary: the keys that have rows or whose time has come. At a boundary every
+open window emits a row: its pieces are read, and the pieces of slices with rows are written.
 """
 
 from __future__ import annotations

@@ -1,13 +1,13 @@
-"""What windows that grow (see ``dynamic``) show if their trigger shows them again.
+"""Early and late results of windows that grow (see ``dynamic``).
 
-Points up to the watermark held back by the lateness that is allowed never change again. A point between
-there and the watermark has been shown and is corrected. One ahead of the watermark, the end of a step that
-has rows, is shown early. No two points of a key have one end, so what has been shown is kept by key and end.
-A point that is none any more is taken back at once: a window's end that moved, the step of a row that was
-taken back.
+A point is an end at which a window emits. Points up to the watermark minus the allowed lateness never change
+again. Points between there and the watermark were emitted, and are corrected. A point ahead of the watermark,
+the end of a step with rows, is emitted early. A key's points have different ends, so emitted results are
+stored by key and end. A point that ceases to exist is retracted at once: a window's end that moved, or the
+step of a retracted row.
 
-Cost of an epoch: the keys that have rows, timers or windows whose end has come, with all their open windows;
-where a step ends, every open window.
+Cost of an epoch: the keys that have rows, timers or ending windows, with all their open windows; at a step
+boundary every open window.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""What an epoch makes of windows that grow: what they show, and what stays of them (see ``dynamic``)."""
+"""One epoch of windows that grow: the emitted points, and the remaining state (see ``dynamic``)."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ from tidemill.state.store import StateStore
 
 
 class GrowingWindows(Protocol):
-    """What is told of them: ``slide`` is the step; see ``dynamic``."""
+    """The interface of growing windows; ``slide`` is the step. See ``dynamic``."""
 
     @property
     def slide(self) -> int: ...
@@ -73,7 +73,7 @@ class Passed:
 
 @dataclass(frozen=True, slots=True)
 class Points:
-    """What is shown: windows, and the ends that they are shown at."""
+    """The emitted points: windows, and the ends at which they emit."""
 
     windows: Ints
     ends: Ints
@@ -84,8 +84,8 @@ class Points:
 
 @dataclass(frozen=True, slots=True)
 class Steps:
-    """What an epoch makes of the windows that were open. ``passed``: what can change no more; ``reached``:
-    what has come to its end; ``came``: the pieces of its rows."""
+    """One epoch of the open windows. ``passed``: ends that cannot change any more. ``reached``: ends that
+    time has reached. ``came``: the pieces of the epoch's rows."""
 
     spec: GrowingWindows
     kept: SlicedState
@@ -113,7 +113,7 @@ class Steps:
         return output
 
     def _wanted(self, before: Ints, final: Ints, gone: Mask) -> Mask:
-        """The open windows whose pieces are shown, moved or added to."""
+        """The open windows whose pieces are emitted, moved or changed."""
         touched = np.zeros(len(self.growth), np.bool_)
         if self.passed.steps or self.spec.trigger.repeats:
             touched[:] = True
@@ -193,7 +193,7 @@ class Steps:
         return last_steps
 
     def _keep(self, parts: Parts, open_index: Ints, final: Ints, gone: Mask) -> None:
-        """What stays open, and what was counted of it."""
+        """Stores the windows that stay open, and their pieces."""
         before = self.growth.of[: len(self.open)]
         after, touched = self._after(final)
         stays = ~gone[final[before]] & (after.names[final[before]] == self.open.names)
@@ -223,7 +223,7 @@ class Steps:
         written = Parts(pieces=parts.pieces.take(pa.array(stay)), windows=windows[stay], slices=slices[stay])
         written, numbers = written.folded(self.spec.pieces)
         if merge:
-            # A record that nothing came to is there already.
+            # A record without changes is already stored.
             changed = np.ones(len(written), np.bool_)
             alone = np.bincount(numbers, minlength=len(written)) == 1
             changed[numbers[same[stay]]] = ~alone[numbers[same[stay]]]
@@ -255,7 +255,7 @@ class Steps:
         before = final[growth.of[: len(self.open)]]
         names = self.kept.new_names(len(growth))
         names[before[::-1]] = self.open.names[::-1]
-        # What nothing ends is not woken: there is its last step.
+        # A window that never ends is not woken: the field has its last step.
         wakes = np.minimum(self._next_look(), self._awake(final)) if self.spec.gap else self._furthest()
         touched = self._asleep(final) if self.spec.gap else np.zeros(len(growth), np.bool_)
         touched[growth.of[len(self.open) :][growth.of[len(self.open) :] >= 0]] = True

@@ -1,4 +1,4 @@
-"""The part of an aggregation in windows that is done before the exchange, where the rows are made."""
+"""The local phase of an aggregation in windows, before the exchange."""
 
 from __future__ import annotations
 
@@ -31,12 +31,13 @@ class LocalSlices:
 
     @cached_property
     def marked(self) -> GroupAggregateSpec:
-        """By watermark as well."""
+        """The aggregation grouped by watermark, too."""
         keys = ((END, _NUMBER), (WATERMARK_COLUMN, _NUMBER), *self.keys)
         return replace(self.group, keys=keys)
 
     def combine(self, table: pa.Table, ends: Ints, marks: Ints) -> pa.Table:
-        """``marks``: the watermark that each row is judged by."""
+        """Combines rows by slice, key and mark. ``marks``: the watermark that decides whether a row is
+        late."""
         column_index = table.schema.get_field_index(WATERMARK_COLUMN)
         rows = table.set_column(column_index, WATERMARK_COLUMN, to_arrow(Vec(marks), _NUMBER))
         rows = rows.append_column(END, to_arrow(Vec(ends), _NUMBER))

@@ -1,18 +1,19 @@
-"""Aggregation in sessions of rows that only come: one row per session and key.
+"""Aggregation in sessions over insert-only input: one row per session and key.
 
-A row's span [time, time + gap) merges with every open session of its key that it overlaps or touches, also
-with several. It is late only where it meets none and its own span has come to its end; a session ends when
-the watermark has reached its last millisecond, wherever the epoch was cut (see ``assigners.session``). A
-session is open until it is shut (see ``triggers.trigger``). A session that grows or takes in others is
-another session then: what was shown of it, and of those it took in, is taken back. Rows that can be taken
-back are for ``retractable_session``; but by processing time, and with a trigger that shows sessions again,
-such a row goes from the session that is open, whose bounds stay.
+A row's span [time, time + gap) merges with every open session of its key that it overlaps or touches. It is
+late only if it meets no session and its own span has ended. A session ends when the watermark has reached its
+last millisecond, whatever the cut of epochs (see ``assigners.session``), and is open until it is shut (see
+``triggers.trigger``). A session that grows or merges becomes another session: emitted results of the old
+sessions are retracted.
 
-Rows that only come can be put together where they are made, as far as they are of one session whatever else
-there is (see ``local_sessions``).
+Input with retractions needs ``retractable_session``. By processing time, and with early or late results, a
+retraction removes a row from its open session, whose bounds stay.
+
+Insert-only rows can be combined before the exchange, if they are certainly in one session
+(``local_sessions``).
 
 Cost of an epoch: the keys that have rows or whose time has come, with their open sessions; the pieces of
-sessions that are shown, merge or are shut, and where pieces are accumulators those that rows go to.
+sessions that emit, merge or are shut; and, if pieces are accumulators, the pieces that rows change.
 """
 
 from __future__ import annotations
@@ -106,7 +107,7 @@ class SessionAggregateSpec(SessionShape):
 
 @dataclass(frozen=True, slots=True)
 class _Step:
-    """What an epoch makes of the sessions that were open: ``sessions.of`` says what each became."""
+    """One epoch of the open sessions; ``sessions.of`` has the new session of each."""
 
     spec: SessionAggregateSpec
     kept: SessionState
@@ -145,7 +146,7 @@ class _Step:
         return names
 
     def _shows(self, heirs: Ints, touched: Mask, ended: Mask, shut: Mask) -> Mask:
-        """Which sessions show what they have: those that end, and as the trigger says."""
+        """The sessions that emit: sessions that end, and others as the trigger says."""
         trigger = self.spec.trigger
         if not trigger.repeats:
             return ended
@@ -159,7 +160,7 @@ class _Step:
     def _pieces(
         self, rows: pa.Table, names: Ints, lost: Mask, merged: Mask, shows: Mask, shut: Mask
     ) -> pa.Table:
-        """The pieces of the sessions that show something; those of sessions that stay open are kept."""
+        """The pieces of the sessions that emit. The pieces of sessions that stay open are stored."""
         before = self.sessions.of[: len(self.open)]
         is_gone = is_removed = lost | shut[before]
         if rewritten(self.spec.pieces):
@@ -189,7 +190,7 @@ class _Step:
     # -- what is shown ---------------------------------------------------------------------------------
 
     def _results(self, pieces: pa.Table) -> tuple[pa.Table, Ints]:
-        """What sessions have now, and which each row is of."""
+        """The current results of sessions, and the session of each row."""
         results = self.spec.pieces.results(contiguous(pieces), self.kept.store.scratch(), self.epoch)
         return results, ends_of(results)
 
@@ -202,8 +203,8 @@ class _Step:
     def _again(
         self, pieces: pa.Table, identities: pa.Table, shows: Mask, open_: Mask, lost: Mask
     ) -> pa.Table:
-        """What has changed of sessions that show something. If nothing is shown early, what was shown of
-        sessions that are ``open_`` again is taken back; so is that of ``lost`` ones."""
+        """The changes of sessions that emit. Results of ``lost`` sessions are retracted. Without early
+        results, results of sessions that are ``open_`` again are retracted, too."""
         spec = self.spec
         hides = open_ if spec.trigger.early is None else np.zeros(len(open_), np.bool_)
         gone = self.open.take(lost)
@@ -216,7 +217,7 @@ class _Step:
         )
 
     def _now(self, pieces: pa.Table, identities: pa.Table) -> pa.Table:
-        """What sessions have now: name, key, bounds, and results."""
+        """The current name, key, bounds and results of sessions."""
         nothing = self.spec.nothing_changed()
         if len(pieces) == 0:
             return nothing
@@ -244,13 +245,13 @@ class _Step:
         return is_due
 
     def _wait(self, identities: pa.Table, waits: Mask, ended: Mask) -> None:
-        """Timers of what is not shown yet."""
+        """Sets timers for changes that are not emitted yet."""
         spec, state = self.spec, self.kept.store
         over, ahead = (identities.filter(pa.array(waits & where)) for where in (ended, ~ended))
         spec.timers.wait(spec.trigger, over, ahead, state, self.epoch.time)
 
     def _keep(self, heirs: Ints, names: Ints, touched: Mask, ended: Mask, shut: Mask) -> None:
-        """The sessions that stay open, and when they are looked at: at once where nothing would otherwise."""
+        """Stores the sessions that stay open, and when they are processed next."""
         sessions, old = self.sessions, heirs >= 0
         next_look = self.spec.next_look(sessions.ends, ended)
         wakes = np.full(len(sessions), FOREVER, np.int64)

@@ -1,4 +1,4 @@
-"""What aggregations in sessions are told, and what they do of their work before the exchange."""
+"""The common spec of aggregations in sessions, and their local phase."""
 
 from __future__ import annotations
 

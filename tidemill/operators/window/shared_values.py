@@ -1,12 +1,12 @@
-"""COUNT(DISTINCT v) in windows by keys that share their values: an entry per value and slice, with a bit for
-each key (see ``operators.shared_distinct``).
+"""COUNT(DISTINCT v) in windows by keys that share their values: an entry per value and slice, with a bit per
+key (see ``operators.shared_distinct``).
 
-Rows are sent by the other columns of their keys and the value, so what a window gives here is a row for each
-key that has rows in this partition, and an aggregation above adds up those of all partitions.
+Rows are partitioned by the other key columns and the value. So a window emits a row per key with rows in this
+partition, and an aggregation above adds up the rows of all partitions.
 
-TUMBLE and HOP put the entries of a window's slices together when it fires. CUMULATE gives, at the end of each
-step, the values that are new in it, as rows of that time: an aggregation by the same windows above adds them
-up. What a window has given is kept until its last step is over; a slice's own entries go with the step.
+TUMBLE and HOP merge the entries of a window's slices when it fires. CUMULATE emits at the end of each step
+the step's new values, as rows of that time, and an aggregation by the same windows adds them up. The emitted
+values of a window are kept until its last step is over; a slice's entries are removed with the step.
 """
 
 from __future__ import annotations
@@ -36,7 +36,7 @@ _BY = (END,)
 
 @dataclass(frozen=True, slots=True)
 class ValueBits:
-    """The entries of slices, or of windows, as pieces: ``$end``, then what ``shared`` says of entries."""
+    """The entries of slices, or of windows, as pieces: ``$end``, then the columns of ``shared`` entries."""
 
     shared: SharedKeys
 
@@ -46,7 +46,7 @@ class ValueBits:
 
     @property
     def given(self) -> Layout:
-        """What windows that cumulate have given, by the last of their ends."""
+        """The emitted values of cumulating windows, by their last end."""
         return self._named("given")
 
     def _named(self, name: str) -> Layout:
@@ -157,7 +157,7 @@ class SharedValuesSpec(WindowAggregateSpec):
         return self._with_windows(counts, ends_of(counts), epoch)
 
     def _steps(self, rows: pa.Table, ends: Ints, slices: Slices, state: StateStore) -> pa.Table:
-        """What is new in the steps that are over."""
+        """The new values of the steps that are over."""
         values = self.values
         values.add(values.cut(rows, ends, np.ones(len(ends), np.bool_)), slices.slices)
         emitted = state.timeline(values.given)
@@ -171,7 +171,8 @@ class SharedValuesSpec(WindowAggregateSpec):
 
 
 def _upto(bits: Bits, positions: Ints) -> Bits:
-    """The bits of each, and of those before it in its segment, of which it is at ``places``."""
+    """The OR of each row's bits and the bits before it in its segment. ``positions``: of rows in their
+    segment."""
     bits_so_far, step = bits.copy(), 1
     while step <= positions.max(initial=0):
         bits_so_far |= np.where(positions >= step, np.roll(bits_so_far, step), 0).astype(bits.dtype)

@@ -1,4 +1,4 @@
-"""The pieces of some windows, found where they are kept: for windows that are shown out of their turn."""
+"""Looks up the pieces of single windows, for early and late results."""
 
 from __future__ import annotations
 
@@ -41,7 +41,7 @@ def window_pieces(
 
 
 def _lookup(pieces: PartialAggregates, slice_keys: pa.Table, slices: TimeTable) -> tuple[Ints, pa.Table]:
-    """The pieces of distinct slices and keys, and which of ``wanted`` each is of."""
+    """The pieces of distinct slices and keys, and the row of ``slice_keys`` of each."""
     names = [name for name in slice_keys.column_names if name != END]
     ends = ends_of(slice_keys)
     hashes = hash_columns([slice_keys.column(name) for name in names], len(slice_keys))

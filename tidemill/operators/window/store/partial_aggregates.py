@@ -1,10 +1,11 @@
-"""What a window aggregation keeps of its slices, in one of two forms.
+"""The stored content of slices, in one of two forms.
 
-``Accumulated``: a record of accumulators per slice and key, which windows merge: COUNT, SUM, MIN and
-their kin over rows that only come (counts and sums also over rows that go). ``Collected``: the rows
-themselves, with their weights, for everything else: DISTINCT, LISTAGG, retracted MIN, user functions.
-Both are tables of *pieces*: ``$end`` (of a slice, or of the window that is being made), the keys, and a
-payload."""
+- ``Accumulated``: a record of accumulators per slice and key, which windows merge, for COUNT, SUM, MIN and
+  similar calls over insert-only rows (counts and sums also over retractions).
+- ``Collected``: the rows with their weights, for all other calls: DISTINCT, LISTAGG, retracted MIN, user
+  functions.
+
+Both are tables of *pieces*: ``$end`` (of a slice, or of a window), the keys, and a payload."""
 
 from __future__ import annotations
 
@@ -54,11 +55,11 @@ class PartialAggregates(Protocol):
         ...
 
     def folded(self, pieces: pa.Table) -> pa.Table:
-        """Pieces with what is of one identity brought together; there are some."""
+        """``pieces``, which are not empty, with pieces of one identity merged."""
         ...
 
     def together(self, ended: pa.Table, fresh: pa.Table) -> pa.Table:
-        """Both as one table; of accumulators one piece for each identity, as either has."""
+        """Both as one table. For accumulators each table, and so the result, has one piece per identity."""
         ...
 
     @property
@@ -67,8 +68,8 @@ class PartialAggregates(Protocol):
         ...
 
     def prefixes(self, pieces: pa.Table, starts: Ints, last: Ints) -> pa.Table:
-        """Pieces in an order whose segments begin at ``starts``: for each place in ``last`` what its segment
-        holds up to there, as the window of that number (the index in ``last``)."""
+        """For each index in ``last`` the merged content of its segment up to that piece, as the window with
+        that number (the index in ``last``). Segments begin at ``starts``."""
         ...
 
     def results(self, pieces: pa.Table, scratch: StateStore, epoch: EpochContext) -> pa.Table:
@@ -129,7 +130,7 @@ class Accumulated:
         return self.told(self.folded(pieces)) if len(pieces) else self.told(pieces)
 
     def told(self, pieces: pa.Table) -> pa.Table:
-        """The results of pieces of which no two are of one window and key."""
+        """The results of pieces with distinct windows and keys."""
         cells = {
             accumulator.name: tuple(_cell(single(pieces.column(f.name))) for f in accumulator.fields)
             for accumulator in self.group.accumulators.values()
@@ -142,8 +143,8 @@ class Accumulated:
         return results.filter(pa.array(vector(single(pieces.column(ROWS.fields[0].name))).values > 0))
 
     def together(self, ended: pa.Table, fresh: pa.Table) -> pa.Table:
-        """``ended`` and ``fresh``, either one piece per window and key, as one such table. Cost: that of the
-        windows that both have."""
+        """``ended`` and ``fresh``, each with one piece per window and key, merged into one such table. Cost:
+        that of the common windows."""
         both = np.isin(ends_of(fresh), np.unique(ends_of(ended))) if len(fresh) else np.zeros(0, np.bool_)
         if not both.any():
             return pa.concat_tables([ended, fresh])
@@ -214,7 +215,7 @@ class Accumulated:
         return pa.table([columns[name] for name in self.schema.names], schema=self.schema)
 
     def settle(self, pieces: pa.Table, end: int) -> pa.Table:
-        """Pieces of slices that all later windows share, as those of the last of them."""
+        """Pieces of slices that all later windows share, moved to the last of these slices."""
         column_index = pieces.schema.get_field_index(END)
         moved = pieces.set_column(column_index, END, pa.array(np.full(len(pieces), end, np.int64)))
         return self.folded(moved)
@@ -262,7 +263,7 @@ class Collected:
         slices.put(ends, codes, chosen)
 
     def folded(self, pieces: pa.Table) -> pa.Table:
-        """Equal rows as one with the sum of their weights; without those that cancel."""
+        """Equal rows merged with the sum of their weights, without rows of weight 0."""
         pieces = contiguous(pieces)
         columns = [pieces.column(name).chunk(0) for name in pieces.column_names if name != WEIGHT]
         groups = group_rows(hash_columns(columns, len(pieces)), columns)
@@ -286,7 +287,7 @@ class Collected:
 
     def results(self, pieces: pa.Table, scratch: StateStore, epoch: EpochContext) -> pa.Table:
         weights = vector(single(pieces.column(WEIGHT))).values
-        # What was taken back in another piece cancels here; a row is there as often as its weights say.
+        # Retractions in other pieces cancel rows here; a row is repeated by its weight.
         rows = np.repeat(np.arange(len(pieces)), np.abs(weights))
         table = pieces.drop_columns([WEIGHT]).take(pa.array(rows))
         if (weights < 0).any():
@@ -302,7 +303,7 @@ class Collected:
 
 @dataclass(frozen=True, kw_only=True)
 class Whole(Collected):
-    """Every row with all its columns: a window gives its rows, not what they add up to."""
+    """Every row with all its columns, for a window that emits its rows instead of aggregates."""
 
     rows: tuple[tuple[str, pa.DataType], ...]
 

@@ -1,12 +1,12 @@
-"""What is kept of sessions that are open, in three tables.
+"""The state of open sessions, in three tables.
 
-``sessions``: per key and session its start, its end, and when it is looked at next. A session is named by a
-number that it gets when it begins, and no other of its key ever has: its bounds say nothing, as one that is
-over and one that a late row stretches back may have had the same start.
-``pieces``: what was counted, by key and name, as ``pieces`` does it. It stays where it is as a session
-grows; only where sessions merge is it moved.
-``wake``: when to look at a key, by time. A session that grew is looked at when it would have ended before,
-and only then gets its next time: what many rows prolong costs one entry a gap.
+- ``sessions``: per key and session its start, its end, and the time when it is processed next. A session's
+  name is a number that no other session of its key ever gets. Bounds would not identify it: an ended session
+  and a session that a late row extends backwards may have the same start.
+- ``pieces``: the content by key and name. It stays in place as a session grows, and moves only if sessions
+  merge.
+- ``wake``: the keys to process, by time. A session that grew is processed at its old end, and only then gets
+  its next time, so many extensions cost one entry per gap.
 """
 
 from __future__ import annotations
