@@ -103,7 +103,7 @@ class FoldingAccumulator(Protocol):
     def fields(self) -> tuple[pa.Field, ...]: ...
 
     def step(self, old: Cells, rows: GroupedRows) -> Cells:
-        """One value per group after the epoch's rows. ``old`` is NULL where there is no state."""
+        """One value per group after the epoch's rows. ``old`` is NULL if there is no state."""
         ...
 
 

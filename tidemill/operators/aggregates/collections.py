@@ -15,7 +15,7 @@ from tidemill.types.entries import by_key
 
 
 def lists_of(bag: Bag, values: pa.Array, kind: pa.DataType, missing: Mask | None = None) -> pa.Array:
-    """One list per group, NULL where ``missing``."""
+    """One list per group, NULL if ``missing``."""
     # A list is NULL if its own offset is.
     offsets = pa.array(bag.offsets.astype(np.int32), mask=_but_last(missing))
     return pa.ListArray.from_arrays(offsets, values, type=kind)

@@ -39,7 +39,7 @@ class CountAccumulator:
 
 
 def counted(rows: GroupedRows, args: tuple[str, ...], key: WeightKey) -> Ints | None:
-    """Row weights with 0 where an argument is NULL; None: every row counts +1."""
+    """Row weights with 0 if an argument is NULL; None: every row counts +1."""
     weights = rows.row_weights(key)
     for arg in args:
         valid = rows.valid(arg)

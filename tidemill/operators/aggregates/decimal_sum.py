@@ -165,7 +165,7 @@ def decimal_average(spec: AggregateSpec) -> Aggregate:
 
 
 def divide(sums: pa.Array, counts: Ints, result: pa.Decimal128Type) -> pa.Array:
-    """``sums / counts`` half up; NULL where the count is 0 or the quotient has too many digits.
+    """``sums / counts`` half up; NULL if the count is 0 or the quotient has too many digits.
 
     Distinct (sum, count) pairs are few compared to rows only by luck, yet Arrow's decimal division
     truncates, so the rounding is done here on 64-bit integers where everything fits, else exactly.

@@ -58,7 +58,7 @@ def stored_cells(records: Answers, accumulator: AnyAccumulator) -> Cells:
 
 
 def take_cell(cell: Cell, rows: Ints, there: Mask | None = None) -> Cell:
-    """``cell`` at ``rows``; NULL where ``there`` is False."""
+    """``cell`` at ``rows``; NULL if ``there`` is False."""
     if isinstance(cell, Vec):
         values = cell.take(rows)
         if there is None:

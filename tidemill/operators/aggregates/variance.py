@@ -74,7 +74,7 @@ def _spread(counts: Ints, sums: Pair, squares: Pair, sample: bool) -> Values:
 def _of_integers(
     counts: Ints, sums: Pair, squares: Pair, present: Mask, sample: bool, in_steps: bool
 ) -> Iterator[int]:
-    """The variance, cut; 0 where there is none."""
+    """The variance, cut; 0 if there is none."""
     for there, n, *parts in zip(present.tolist(), counts.tolist(), *_lists(sums, squares), strict=True):
         if not there:
             yield 0

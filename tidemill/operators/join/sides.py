@@ -73,7 +73,7 @@ def _typed(array: pa.Array, kind: pa.DataType) -> pa.Array:
 
 
 def value_codes(values: list[pa.Array], rows: int) -> Hashes:
-    """The lower half of ``Layout.codes``; 0 where the key is the whole row."""
+    """The lower half of ``Layout.codes``; 0 if the key is the whole row."""
     return hash_columns(values, rows) >> np.uint64(CODE_BITS) if values else np.zeros(rows, np.uint64)
 
 

@@ -51,7 +51,7 @@ _RANKS = frozenset({"ROW_NUMBER", "RANK", "DENSE_RANK"})
 @dataclass(frozen=True, kw_only=True)
 class OverByTimeSpec:
     """``columns``: the row, (name, type); ``time``: the time attribute among them, by which all ``functions``
-    are ordered; ``lag``: how many rows LAG looks back at most, None where a row says it; ``equal_in_time``: a
+    are ordered; ``lag``: how many rows LAG looks back at most, None if a row says it; ``equal_in_time``: a
     row of the watermark's own time is not late, as to Flink's Deduplicate and not to its OVER."""
 
     columns: tuple[tuple[str, pa.DataType], ...]
@@ -214,7 +214,7 @@ class _Step:
         return Keys.of(columns, np.concatenate(hashes))
 
     def _past(self, keys: Keys) -> Entries | None:
-        """What is kept of the keys' rows; None where nothing is."""
+        """What is kept of the keys' rows; None if nothing is."""
         if not self.spec.framed:
             return None
         layout = self.spec.history

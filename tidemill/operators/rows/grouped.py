@@ -4,7 +4,7 @@ Accumulators are written once, in terms of ``reduce``: it folds the rows of each
 or, where every row's own change is wanted (``running``), gives the value after each row.
 
 ``GroupedRows`` serves columns in group order (equal keys contiguous, arrival order within a key) and
-the row weights an aggregate call sees: +1/-1 by kind, 0 where its FILTER does not hold, and for
+the row weights an aggregate call sees: +1/-1 by kind, 0 if its FILTER does not hold, and for
 DISTINCT calls the appearance (+1) or disappearance (-1) of a value, placed at its first row.
 """
 

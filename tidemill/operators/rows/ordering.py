@@ -56,7 +56,7 @@ def sort_rows(owners: Ints, order: list[Ints], arrival: Ints) -> Ints:
 
 def _packed_order(parts: list[Ints]) -> Ints | None:
     """One sort of words that hold all parts and the row number, several times as fast as sorting by
-    each part; None where 64 bits cannot hold them."""
+    each part; None if 64 bits cannot hold them."""
     size = len(parts[0])
     if size < _WORTH_PACKING:
         return None

@@ -1,15 +1,16 @@
-"""Rows that are taken back and were stored before a column came: state has NULL where they have a value.
+"""Retractions of rows that were stored before a column was added: state has NULL in that column.
 
     stored:  (k=1, a=5)                       a query without b
     then:    +(k=1, a=5, b=7)                 stored as it is
              -(k=1, a=5, b=8)                 takes back (k=1, a=5, b=NULL), which was stored before
 
-A row is taken back as it is if it is there. If not, it is the row without the column that came last, then
-without that before, and so on: each row that is stored lacks all columns from some epoch on. Which of equal
-rows goes does not matter. Cost: a sort of the rows of the touched keys, where anything is taken back.
+A retraction first looks for its exact row. If the row is not stored, it looks for the row without the latest
+added column, then without the column before, and so on, because a stored row lacks all columns added after
+its epoch. Which of equal rows is removed does not matter. Cost: a sort of the rows of the touched keys, if
+there is a retraction.
 
-A row that came after the column may have NULL in it, too. So where rows may be taken back each row that comes
-has a mark of the epoch, a column of state alone, and rows from before lack the mark as well:
+A row that came after the column may have NULL in it, too. So if the input has retractions, each new row gets
+a mark of the epoch, a column only in state, and earlier rows lack the mark as well::
 
     +(k=1, a=5, b=NULL)              stored with the mark
     -(k=1, a=5, b=8)                 never came: it finds neither b=8 nor a row without the mark

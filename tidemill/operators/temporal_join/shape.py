@@ -24,7 +24,7 @@ class TemporalJoinShape:
     """``times``: the time columns of the left and the right side. ``null_safe``: per key, whether NULL equals
     NULL. ``behind``: per side by how many ms its
     watermark is held back: the side with the smaller delay waits for the other's, so what is late is told by
-    the rows of a side alone. ``alive``: a right column that is TRUE where the version can be seen, '' where
+    the rows of a side alone. ``alive``: a right column that is TRUE if the version can be seen, '' where
     all can. ``latest``: a version older than one that came before is none. ``outer``: left rows without a
     version are padded; ``tells``: it is said beside each row whether it has one (``$there``). Left rows that
     may go, where they do (``left.retracts``), wait for their time as well, and say what would be found then.

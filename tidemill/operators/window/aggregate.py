@@ -67,7 +67,7 @@ class WindowAggregateSpec(WindowShape):
 
     @cached_property
     def distinct(self) -> FirstSliceDistinct | None:
-        """How distinct values are counted apart from rows; None where there are none, or rows are kept."""
+        """How distinct values are counted apart from rows; None if there are none, or rows are kept."""
         if self.trigger.repeats:
             return None
         first_slice = FirstSliceDistinct(group=self.asked, keys=self.keys)
@@ -131,7 +131,7 @@ class WindowAggregateSpec(WindowShape):
 
     @cached_property
     def local(self) -> LocalSlices | None:
-        """The phase before the exchange; None where rows are kept as they are."""
+        """The phase before the exchange; None if rows are kept as they are."""
         if not isinstance(self.pieces, Accumulated) or self.distinct is not None:
             return None
         return LocalSlices(group=self.group, keys=self.keys)
@@ -153,7 +153,7 @@ class WindowAggregateSpec(WindowShape):
         return self.local.combine(table, ends, marks)
 
     def _judged(self, table: pa.Table) -> tuple[pa.Table, Ints, Ints]:
-        """The rows, their slices, and the watermarks that tell whether they are late: none where all of a
+        """The rows, their slices, and the watermarks that tell whether they are late: none if all of a
         slice are or none is."""
         table = contiguous(with_types(table, dict(self.keys)))
         ends = self._slices(table)

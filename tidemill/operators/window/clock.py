@@ -25,7 +25,7 @@ _FIRST = int((dt.datetime(1, 1, 3) - _EPOCH) / _MILLISECOND)
 
 @dataclass(frozen=True, slots=True)
 class Clock:
-    """``zone``: the name of a time zone; '' where local times are the instants."""
+    """``zone``: the name of a time zone; '' if local times are the instants."""
 
     zone: str = ""
 

@@ -174,7 +174,7 @@ def _repeated_global_rows(
 def _expand(
     plan: n.LogicalNode, keys: int, sets: tuple[tuple[int, ...], ...]
 ) -> tuple[n.Expand, tuple[int, ...]]:
-    """Fields: the keys (nullable where a set leaves one out), the other columns, copies of the keys
+    """Fields: the keys (nullable if a set leaves one out), the other columns, copies of the keys
     (for arguments), ``$e``.
 
     A repeated set gives its rows each time: a number above the bits of ``$e`` tells them apart.

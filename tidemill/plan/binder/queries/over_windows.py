@@ -90,7 +90,7 @@ def _inside(clause: Clause) -> Clause:
 
 @dataclass(frozen=True, slots=True)
 class Specification:
-    """A window's clauses as written; empty where absent."""
+    """A window's clauses as written; empty if absent."""
 
     partition: list[exp.Expr]
     order: list[exp.Expr]
