@@ -4,12 +4,14 @@
     after:  SELECT o.x, (SELECT SUM(n) FROM (SELECT COALESCE(c.n, 0) AS n
             FROM (one row) LEFT JOIN (SELECT COUNT(*) AS n FROM i) AS c ON TRUE) AS s) FROM o
 
-A streaming aggregate has no row before its input has a row. At the top of a query this is the answer, but a
-subquery must have its row. The rule does not change three kinds of aggregates:
+A streaming aggregate has no row until its input has a row. At the top of a query Flink shows that, and so do
+we. Inside a subquery it would change the answer of the query around it.
 
-- the aggregate that makes a subquery a single row: the join with the subquery adds its row;
-- correlated aggregates: the domain gives their rows;
-- a user's aggregate: only running it gives its value over no rows.
+The rule leaves three aggregates alone:
+
+- the aggregate that makes a subquery a single row: it gets its row where the subquery is joined;
+- a correlated aggregate: it gets its row from the domain (``dependent_join``);
+- a user's aggregate: only a call of the user's code gives its value over no rows.
 """
 
 from __future__ import annotations
@@ -34,7 +36,7 @@ from tidemill.plan.rules.single_row import join_aggregate, single_row
 
 
 def rows_of_nothing(root: n.LogicalNode) -> n.LogicalNode | None:
-    """Works on the whole plan from the root, before its subqueries become joins."""
+    """Rewrites the whole plan from its root, before its subqueries become joins."""
     changed = _outside(root)
     return None if changed is root else changed
 
@@ -46,8 +48,9 @@ def _outside(node: n.LogicalNode) -> n.LogicalNode:
 
 @once_per_node
 def _top(node: n.LogicalNode) -> n.LogicalNode:
-    """A subquery's plan, down to the aggregate that makes it a single row. A further subquery on the way
-    becomes a join, so the plan is no single row by its form any more."""
+    """``node`` is the top of a subquery, or a node between that top and the aggregate of a single row. If
+    such a node has subqueries of its own, it becomes a join, and the subquery is not a single row by its
+    form."""
     single = single_row(node)
     if single is None or any(map(has_subquery, node_expressions(node))):
         return _inside(node)
@@ -66,7 +69,7 @@ def _inside(node: n.LogicalNode) -> n.LogicalNode:
 
 
 def _rewritten(node: n.LogicalNode, walk: Callable[[n.LogicalNode], n.LogicalNode]) -> n.LogicalNode:
-    """``node`` with ``walk`` applied to its inputs. The right side of a lateral join is a subquery, too."""
+    """``node`` with ``walk`` applied to its inputs. The right input of a lateral join is a subquery, too."""
     lateral = node.right if isinstance(node, n.LateralJoin) else None
     changed = map_inputs(node, lambda x: (_top if x is lateral else walk)(x))
     return map_node_expressions(changed, lambda expr: map_expr(expr, _subquery))
