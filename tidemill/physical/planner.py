@@ -1,7 +1,7 @@
 """Bound logical plan -> the physical tree that runs, with traits.
 
 The steps: (1) ``converted`` builds the tree bottom-up from Flink's operators, with modification kinds and
-keys in the traits, as Flink does; (2) ``running`` makes of them the operators that run; (3)
+keys in the traits, as Flink does; (2) ``to_running_plan`` makes of them the operators that run; (3)
 ``changelog_mode.assign`` settles where -U flows; (4) operators of a job that differ in their columns alone
 become one and (5) mini-batch assigners are placed. What Flink shows of the operators is EXPLAIN's
 (``explain.view``). Invariant: the root's fields are the logical root's. Cost: a few passes.

@@ -45,7 +45,7 @@ def _finished(node: p.PhysicalNode) -> p.PhysicalNode:
 
 
 def _with_each_change(node: p.PhysicalNode) -> p.PhysicalNode:
-    """Below operators by window a ``last row per key`` emits every change, after its watermark."""
+    """Makes the input of operators by window emit every change by itself, after its watermark."""
     if not isinstance(node, _BY_WINDOW):
         return node
     return with_inputs(node, tuple(map(each_change, node.inputs)))

@@ -24,7 +24,7 @@ from tidemill.plan.rules.prune_columns import narrow
 
 @dataclass(frozen=True, slots=True)
 class Domain:
-    """``plan``: the distinct outer values. ``places``: the column of ``plan`` for each outer column."""
+    """``plan``: the distinct outer values. ``columns``: the column of ``plan`` for each outer column."""
 
     plan: n.LogicalNode
     columns: dict[int, int]

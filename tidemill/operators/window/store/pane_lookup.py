@@ -23,7 +23,7 @@ from tidemill.state.timeline import TimeTable, by_time_order
 def window_pieces(
     pieces: PartialAggregates, windows: pa.Table, parts: tuple[Ints, Ints], slices: TimeTable
 ) -> pa.Table:
-    """The pieces of the windows ``asked``, whose slices are ``parts``, by window. Cost: one search for every
+    """The pieces of ``windows``, whose slices are ``parts``, by window. Cost: one search for every
     slice and key, however many windows share it."""
     owners, slice_ends = parts
     if len(owners) == 0:

@@ -65,7 +65,7 @@ def _window_columns(fields: tuple[t.Field, ...], time: t.LogicalType) -> tuple[t
     return (*bounds, replace(last, type=replace(last.type, nullable=time.nullable)))
 
 
-def partition_session_windows(
+def partition_data_driven_window(
     plan: n.LogicalNode, keys: tuple[Expr, ...], window: GroupWindow
 ) -> n.LogicalNode:
     """Partitions a data-driven window by the other GROUP BY keys, if these are columns. For computed keys

@@ -71,7 +71,9 @@ def bind(binder: QueryBinder, tree: exp.Expr, context: Context) -> BoundQuery:
     source, window = group_windows.bind(binder, tree, source, context)
     keys = grouping.bind(binder, tree, source.scope, context, window)
     if keys is not None and window is not None:
-        source = replace(source, plan=group_windows.partition_session_windows(source.plan, keys.keys, window))
+        source = replace(
+            source, plan=group_windows.partition_data_driven_window(source.plan, keys.keys, window)
+        )
     clause = replace(SELECT, group_by=keys is not None, grouped=keys is not None and bool(keys.keys))
     expressions = binder.expressions(context, source.scope, clause)
     expressions.windows = over_windows.named(tree)
