@@ -22,7 +22,7 @@ from tidemill.changelog.batch import contiguous, hashes_of, weights_of, with_typ
 from tidemill.changelog.columns import Ints, single
 from tidemill.changelog.grouping import group_rows
 from tidemill.operators.api import EpochContext
-from tidemill.operators.rows.keyed_values import KeyedValues, first_come
+from tidemill.operators.rows.keyed_values import KeyedValues, oldest_waiting
 from tidemill.operators.rows.schemas import output_schema
 from tidemill.state.layout import Layout
 from tidemill.state.store import StateStore
@@ -95,7 +95,7 @@ class _Rows:
         comes = np.flatnonzero(~goes)
         waiting = np.concatenate([np.arange(len(stored_owners)), len(stored_owners) + comes])
         waiting_by = np.concatenate([stored_owners, owners[comes]])
-        matches = first_come(waiting_by, owners[goes])
+        matches = oldest_waiting(waiting_by, owners[goes])
         sources = len(stored_owners) + np.arange(len(table))
         matched_rows = np.flatnonzero(goes)[matches >= 0]
         sources[matched_rows] = waiting[matches[matches >= 0]]

@@ -29,7 +29,7 @@ from tidemill.changelog.grouping import group_rows
 from tidemill.changelog.watermarks import NONE
 from tidemill.operators.api import EpochContext
 from tidemill.operators.rows.grouped import segmented_accumulate
-from tidemill.operators.rows.keyed_values import KeyedValues, first_come
+from tidemill.operators.rows.keyed_values import KeyedValues, oldest_waiting
 from tidemill.operators.rows.schemas import output_schema
 from tidemill.state.layout import Layout
 from tidemill.state.store import StateStore
@@ -207,14 +207,14 @@ class _Step:
         epoch."""
         asking = self.owners[self.goes]
         if not self.spec.keeps_time:
-            return first_come(instances.owners, asking)
+            return oldest_waiting(instances.owners, asking)
         own = self._numbers[self.goes]
         first = instances.order[instances.starts]
         numbers = np.where(first < count, NONE, numbers[first])
         served = instances.before(numbers, asking, own)
         served = served[np.argsort(own[served], kind="stable")]
         instance_of = np.full(len(asking), -1, np.int64)
-        instance_of[served] = first_come(instances.owners, asking[served])
+        instance_of[served] = oldest_waiting(instances.owners, asking[served])
         return instance_of
 
     @property

@@ -6,7 +6,7 @@ from collections.abc import Iterable, Sequence
 from functools import reduce
 
 from tidemill.plan.expressions import Call, Cast, Expr, InputRef, Literal
-from tidemill.plan.predicates import unless_null
+from tidemill.plan.predicates import operands_of_or_null
 from tidemill.plan.rewrite import map_expr
 from tidemill.types.logical import BOOLEAN
 
@@ -53,7 +53,7 @@ def substituted(expr: Expr, replacements: Sequence[Expr]) -> Expr:
 def loose_pair(part: Expr, width: int) -> tuple[Expr, Expr] | None:
     """The left and right expression of ``a = b OR a IS NULL OR b IS NULL``, the comparison of NOT IN; None
     for other conditions. ``width``: the number of left fields."""
-    pair = unless_null(part)
+    pair = operands_of_or_null(part)
     if pair is None:
         return None
     a, b = pair

@@ -101,7 +101,7 @@ def or_null(a: Expr, b: Expr, *, kind: LogicalType | None = None) -> Expr:
     return equality
 
 
-def unless_null(condition: Expr) -> tuple[Expr, Expr] | None:
+def operands_of_or_null(condition: Expr) -> tuple[Expr, Expr] | None:
     """The operands of a condition that ``or_null`` built; None for other conditions."""
     parts = disjuncts(condition)
     equal = [x for x in parts if isinstance(x, Call) and x.function == "="]

@@ -156,6 +156,6 @@ def no_nulls(vec: Vec) -> Vec:
     return Vec(values)
 
 
-def either(a: Vec, b: Vec) -> Any:
+def either_valid(a: Vec, b: Vec) -> Any:
     """The validity mask of a value that is valid if ``a`` or ``b`` is."""
     return None if a.valid is None or b.valid is None else a.valid | b.valid

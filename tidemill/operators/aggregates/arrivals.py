@@ -14,8 +14,14 @@ import pyarrow as pa
 from tidemill.changelog.columns import Ints
 from tidemill.changelog.rowkind import SEQUENCE_COLUMN
 from tidemill.operators.aggregates.api import AggregateSpec, Cells, Source
-from tidemill.operators.aggregates.count import counted
-from tidemill.operators.rows.entries import Entries, entry_layout, load_entries, put_entries, surviving
+from tidemill.operators.aggregates.count import count_weights
+from tidemill.operators.rows.entries import (
+    Entries,
+    entry_layout,
+    load_entries,
+    put_entries,
+    surviving_additions,
+)
 from tidemill.operators.rows.grouped import GroupedRows, WeightKey
 from tidemill.state.layout import Layout
 from tidemill.state.table import StateTable
@@ -69,7 +75,7 @@ class ArrivalsAccumulator:
         stored = load_entries(self.layout, table, rows.hashes, rows.keys)
         before = bag_of(stored.owners, stored.columns, groups)
         entries = stored.then(self._arrived(rows))
-        left = surviving(entries)
+        left = surviving_additions(entries)
         # Values expire with the group's record; otherwise a retraction would not match the emitted result.
         renews = self.layout.ttl > 0
         put_entries(self.layout, table, entries, left, rows.hashes, rows.keys, renews=renews)
@@ -79,7 +85,7 @@ class ArrivalsAccumulator:
         return (before,), (bag_of(entries.owners[order], columns, groups),)
 
     def _arrived(self, rows: GroupedRows) -> Entries:
-        weights = counted(rows, () if self.nulls else self.args[:1], self.weight_key)
+        weights = count_weights(rows, () if self.nulls else self.args[:1], self.weight_key)
         positions = np.arange(len(rows.groups.order)) if weights is None else np.flatnonzero(weights)
         picks = pa.array(positions)
         return Entries(

@@ -26,7 +26,7 @@ class CountAccumulator:
         return (pa.field(self.name, pa.int64()),)
 
     def delta(self, rows: GroupedRows) -> Cells:
-        weights = counted(rows, self.args, self.weight_key)
+        weights = count_weights(rows, self.args, self.weight_key)
         if weights is None:
             return (Vec(rows.counts()),)
         return (Vec(rows.reduce(np.add, weights)),)
@@ -38,7 +38,7 @@ class CountAccumulator:
         return (Vec(no_nulls(old[0]).values + new[0].values),)
 
 
-def counted(rows: GroupedRows, args: tuple[str, ...], key: WeightKey) -> Ints | None:
+def count_weights(rows: GroupedRows, args: tuple[str, ...], key: WeightKey) -> Ints | None:
     """Row weights with 0 if an argument is NULL; None: every row counts +1."""
     weights = rows.row_weights(key)
     for arg in args:

@@ -16,8 +16,16 @@ import numpy as np
 import pyarrow as pa
 
 from tidemill.changelog.columns import Ints, Mask, Values, Vec, to_arrow
-from tidemill.operators.aggregates.api import Aggregate, AggregateSpec, Cells, Source, State, either, no_nulls
-from tidemill.operators.aggregates.count import count_of, counted
+from tidemill.operators.aggregates.api import (
+    Aggregate,
+    AggregateSpec,
+    Cells,
+    Source,
+    State,
+    either_valid,
+    no_nulls,
+)
+from tidemill.operators.aggregates.count import count_of, count_weights
 from tidemill.operators.rows.grouped import GroupedRows, WeightKey
 from tidemill.types.decimals import WIDE, rounded
 
@@ -47,7 +55,7 @@ class DecimalSumAccumulator:
 
     def delta(self, rows: GroupedRows) -> Cells:
         limbs = rows.vec(self.arg).values
-        weights = counted(rows, (self.arg,), self.weight_key)
+        weights = count_weights(rows, (self.arg,), self.weight_key)
         if weights is None:
             return _totals(rows, limbs, None)
         return _totals(rows, _scaled(limbs, weights), rows.any(weights != 0))
@@ -68,7 +76,7 @@ class DecimalSumAccumulator:
         def exact(i: int) -> int:
             return _integer(a[i]) + _integer(b[i]) + int(excess[i]) * _UNIT
 
-        return _cells(low, high, suspects, exact, either(old[0], new[0]))
+        return _cells(low, high, suspects, exact, either_valid(old[0], new[0]))
 
 
 def _totals(rows: GroupedRows, limbs: Values, has_value: Mask | None, excess: Ints | None = None) -> Cells:

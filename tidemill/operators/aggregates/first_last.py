@@ -15,7 +15,7 @@ import pyarrow as pa
 from tidemill.changelog.columns import single, vector
 from tidemill.operators.aggregates.api import Aggregate, AggregateSpec, Cells, Source, State
 from tidemill.operators.aggregates.arrivals import ArrivalsAccumulator, Bag
-from tidemill.operators.aggregates.count import counted
+from tidemill.operators.aggregates.count import count_weights
 from tidemill.operators.aggregates.declaration import AggregateDeclaration, Direction, FlinkPhases, Merging
 from tidemill.operators.aggregates.extreme import as_array, as_cell
 from tidemill.operators.rows.grouped import GroupedRows, WeightKey
@@ -36,7 +36,7 @@ class EndAccumulator:
         return (pa.field(self.name, self.kind),)
 
     def delta(self, rows: GroupedRows) -> Cells:
-        weights = counted(rows, (self.arg,), self.weight_key)
+        weights = count_weights(rows, (self.arg,), self.weight_key)
         positions = np.arange(len(rows.groups.order))
         outside = -1 if self.last else len(positions)
         counts = np.ones(len(positions), np.bool_) if weights is None else weights > 0

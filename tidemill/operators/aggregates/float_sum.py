@@ -14,8 +14,8 @@ import numpy as np
 import pyarrow as pa
 
 from tidemill.changelog.columns import Ints, Mask, Values, Vec
-from tidemill.operators.aggregates.api import Cells, either, no_nulls
-from tidemill.operators.aggregates.count import counted
+from tidemill.operators.aggregates.api import Cells, either_valid, no_nulls
+from tidemill.operators.aggregates.count import count_weights
 from tidemill.operators.aggregates.pairs import Pair, added, product
 from tidemill.operators.rows.grouped import GroupedRows, WeightKey
 
@@ -49,7 +49,7 @@ class FloatSumAccumulator:
 
     def delta(self, rows: GroupedRows) -> Cells:
         values, left = doubles(rows, self.arg), None
-        weights = counted(rows, (self.arg,), self.weight_key)
+        weights = count_weights(rows, (self.arg,), self.weight_key)
         if self.power == 2:
             values, left = product(values, values)
         has_value = None
@@ -84,7 +84,7 @@ class FloatSumAccumulator:
         high, low = added((a[0], a[1]), (b[0], b[1]))
         with np.errstate(invalid="ignore"):
             specials = (Vec(x + y) for x, y in zip(a[2:], b[2:], strict=True))
-            return Vec(high, either(old[0], new[0])), Vec(low), *specials
+            return Vec(high, either_valid(old[0], new[0])), Vec(low), *specials
 
     def total(self, cells: Cells) -> Values:
         """The sums as doubles; undefined for groups without values."""

@@ -15,7 +15,7 @@ import pyarrow as pa
 from tidemill.changelog.columns import Ints, Mask, single, vector
 from tidemill.changelog.values import ranks
 from tidemill.operators.aggregates.api import Aggregate, AggregateSpec, Cells, Source, State
-from tidemill.operators.aggregates.count import counted
+from tidemill.operators.aggregates.count import count_weights
 from tidemill.operators.aggregates.declaration import AggregateDeclaration, Direction, FlinkPhases, Merging
 from tidemill.operators.aggregates.extreme import Extreme, as_array, as_cell
 from tidemill.operators.aggregates.running_extreme import HeldValues, running_least
@@ -72,7 +72,7 @@ class RetractableExtremeAccumulator:
     def advance(self, old: Cells, rows: GroupedRows, table: StateTable) -> tuple[Cells, Cells]:
         """The extremes before and after the epoch's rows; the table takes the rows' weights."""
         self.values.put(rows, table)
-        weights = counted(rows, (self.arg,), self.weight_key)
+        weights = count_weights(rows, (self.arg,), self.weight_key)
         column = rows.array(self.arg)
         came = None if weights is None else weights > 0
         new = self.extreme.best(column, came, rows.reduce)
@@ -89,7 +89,7 @@ class RetractableExtremeAccumulator:
         """The extreme after each row (``rows`` in group order)."""
         kind = self.extreme.kind
         before, stored = self._values_before(old, rows, table)
-        weights = counted(rows, (self.arg,), self.weight_key)
+        weights = count_weights(rows, (self.arg,), self.weight_key)
         column = rows.array(self.arg)
         both = single(pa.chunked_array([stored, column], kind))
         codes = ranks(both) if self.extreme.least else ~ranks(both)
@@ -115,7 +115,7 @@ class RetractableExtremeAccumulator:
     def _values_before(self, old: Cells, rows: GroupedRows, table: StateTable) -> tuple[HeldValues, pa.Array]:
         """The values before the epoch: all values of groups whose extreme may go, otherwise only the
         extreme."""
-        weights = counted(rows, (self.arg,), self.weight_key)
+        weights = count_weights(rows, (self.arg,), self.weight_key)
         went = np.zeros(len(rows.groups.order), np.bool_) if weights is None else weights < 0
         extremes = as_array(old[0], self.extreme.kind)
         there = vector(extremes.is_valid()).values
@@ -155,7 +155,7 @@ class RetractableExtremeAccumulator:
 
 def counting(rows: GroupedRows, arg: str, key: WeightKey) -> Mask | None:
     """The rows that count for a call over ``arg``; None: all rows."""
-    weights = counted(rows, (arg,), key)
+    weights = count_weights(rows, (arg,), key)
     return None if weights is None else weights > 0
 
 

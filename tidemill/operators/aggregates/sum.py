@@ -13,8 +13,16 @@ import numpy as np
 import pyarrow as pa
 
 from tidemill.changelog.columns import Mask, Values, Vec, to_arrow
-from tidemill.operators.aggregates.api import Aggregate, AggregateSpec, Cells, Source, State, either, no_nulls
-from tidemill.operators.aggregates.count import CountAccumulator, count_of, counted
+from tidemill.operators.aggregates.api import (
+    Aggregate,
+    AggregateSpec,
+    Cells,
+    Source,
+    State,
+    either_valid,
+    no_nulls,
+)
+from tidemill.operators.aggregates.count import CountAccumulator, count_of, count_weights
 from tidemill.operators.aggregates.decimal_sum import decimal_average, decimal_sum
 from tidemill.operators.aggregates.declaration import AggregateDeclaration, Direction, FlinkPhases, Merging
 from tidemill.operators.aggregates.float_sum import FloatSumAccumulator
@@ -35,7 +43,7 @@ class SumAccumulator:
 
     def delta(self, rows: GroupedRows) -> Cells:
         values = rows.vec(self.arg).values.astype(np.int64, copy=False)
-        weights = counted(rows, (self.arg,), self.weight_key)
+        weights = count_weights(rows, (self.arg,), self.weight_key)
         if weights is None:
             return (Vec(rows.reduce(np.add, values)),)
         return (Vec(rows.reduce(np.add, values * weights), rows.any(weights != 0)),)
@@ -47,7 +55,7 @@ class SumAccumulator:
         return (Vec(sums, has_value),)
 
     def merge(self, old: Cells, new: Cells) -> Cells:
-        return (Vec(no_nulls(old[0]).values + no_nulls(new[0]).values, either(old[0], new[0])),)
+        return (Vec(no_nulls(old[0]).values + no_nulls(new[0]).values, either_valid(old[0], new[0])),)
 
 
 def sum_of(spec: AggregateSpec, source: Source) -> SumAccumulator | FloatSumAccumulator:

@@ -13,7 +13,7 @@ import pyarrow as pa
 
 from tidemill.changelog.columns import Ints, Vec, to_arrow, vector
 from tidemill.operators.aggregates.api import Source
-from tidemill.operators.aggregates.count import counted
+from tidemill.operators.aggregates.count import count_weights
 from tidemill.operators.rows.grouped import GroupedRows, WeightKey
 from tidemill.operators.rows.pairs import Pairs, pair_rows
 from tidemill.state.layout import Layout
@@ -56,7 +56,7 @@ class ValueTable:
         if self.layout.name in rows.fed:
             return
         rows.fed.add(self.layout.name)
-        weights = counted(rows, self.args, self.weight_key)
+        weights = count_weights(rows, self.args, self.weight_key)
         pairs = pair_rows(rows, self.args, None if weights is None else weights != 0)
         if len(pairs.codes) == 0:
             return

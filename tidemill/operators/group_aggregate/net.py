@@ -103,7 +103,7 @@ def _changes_of(
     bits = np.full(len(existed), -1)
     if existed.any():
         old = [aggregate.result(before) for aggregate in spec.aggregates]
-        same, bits = compared(spec, old, new, len(existed))
+        same, bits = compare_results(spec, old, new, len(existed))
     changes = net_changes(existed, exists, same, spec.emit_update_before)
     columns = {
         name: key.take(pa.array(changes.owners)) for (name, _), key in zip(spec.keys, rows.keys, strict=True)
@@ -120,7 +120,9 @@ def _changes_of(
     return as_output(spec, changes, columns), rows.groups.heads[changes.owners]
 
 
-def compared(spec: GroupShape, old: list[pa.Array], new: list[pa.Array], rows: int) -> tuple[Mask, Ints]:
+def compare_results(
+    spec: GroupShape, old: list[pa.Array], new: list[pa.Array], rows: int
+) -> tuple[Mask, Ints]:
     """The results that do not change, and as bits the changed calls of the other results."""
     if spec.renews:
         return np.zeros(rows, np.bool_), np.full(rows, -1)

@@ -31,7 +31,7 @@ from tidemill.operators.api import HASH_COLUMN, EpochContext
 from tidemill.operators.group_aggregate.net import net_step
 from tidemill.operators.group_aggregate.per_record import per_record_step
 from tidemill.operators.group_aggregate.shape import GroupShape
-from tidemill.operators.rows.copies import counts_copies, one_each, read_by, together
+from tidemill.operators.rows.copies import columns_read, combine_equal_rows, counts_copies, with_single_copies
 from tidemill.operators.rows.grouped import GroupedRows
 from tidemill.state.store import StateStore
 
@@ -66,7 +66,7 @@ class GroupAggregateSpec(GroupShape):
         """Pre-aggregates raw input rows: one row per key with the columns of ``local_schema``; with DISTINCT
         one row for all equal rows."""
         if self.counts_copies:
-            return together(self.ordered(table), self._read)
+            return combine_equal_rows(self.ordered(table), self._read)
         if not self.folds:
             raise InternalError("this aggregation has calls that cannot be pre-aggregated")
         if len(table) == 0:
@@ -85,13 +85,15 @@ class GroupAggregateSpec(GroupShape):
     def merged(self, raw: list[pa.Table], combined: list[pa.Table]) -> tuple[GroupAggregateSpec, pa.Table]:
         """Combines the raw rows, so the step only sees combined rows."""
         if self.counts_copies:
-            return self, pa.concat_tables([*combined, *(one_each(self.ordered(t), self._read) for t in raw)])
+            return self, pa.concat_tables(
+                [*combined, *(with_single_copies(self.ordered(t), self._read) for t in raw)]
+            )
         late_combined = [self.combine(pa.concat_tables(raw))] if raw else []
         return replace(self, partial_input=True), pa.concat_tables([*combined, *late_combined])
 
     @property
     def _read(self) -> tuple[str, ...]:
-        return tuple(dict.fromkeys((*(name for name, _ in self.keys), *read_by(self.calls))))
+        return tuple(dict.fromkeys((*(name for name, _ in self.keys), *columns_read(self.calls))))
 
     def step(self, inputs: tuple[pa.Table, ...], state: StateStore, epoch: EpochContext) -> pa.Table:
         """One net change per touched key."""

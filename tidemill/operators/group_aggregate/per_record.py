@@ -28,7 +28,7 @@ from tidemill.operators.aggregates.records import (
     take_cell,
     write_records,
 )
-from tidemill.operators.group_aggregate.net import advance_groups, as_output, compared
+from tidemill.operators.group_aggregate.net import advance_groups, as_output, compare_results
 from tidemill.operators.group_aggregate.shape import GroupShape
 from tidemill.operators.rows.grouped import GroupedRows, segmented_accumulate
 from tidemill.operators.rows.turns import turns
@@ -163,7 +163,7 @@ def _show(
         single(pa.chunked_array([a, b], b.type)).take(pa.array(previous))
         for a, b in zip(first, new, strict=True)
     ]
-    same, bits = compared(spec, before, new, n)
+    same, bits = compare_results(spec, before, new, n)
     changes = net_changes(lives.existed, lives.exists & ~lives.ignored, same, spec.emit_update_before)
     arrival = np.argsort(groups.order[changes.owners], kind="stable")
     changes = replace(

@@ -26,7 +26,7 @@ from tidemill.operators.api import EpochContext
 from tidemill.operators.interval_join.arrived import MICROSECONDS, Arrived, Met, Pairs
 from tidemill.operators.interval_join.shape import ROW, IntervalShape
 from tidemill.operators.interval_join.shown import Shown
-from tidemill.operators.interval_join.step import met
+from tidemill.operators.interval_join.step import find_pairs
 from tidemill.operators.interval_join.waiting import Waiting
 from tidemill.operators.rows.schemas import output_schema
 from tidemill.state.store import StateStore
@@ -56,7 +56,7 @@ class CandidatesSpec:
         return output_schema(candidate_columns(self.join), timed=True)
 
     def step(self, inputs: tuple[pa.Table, ...], state: StateStore, epoch: EpochContext) -> pa.Table:
-        epoch_pairs = met(self.join, state, epoch, inputs)
+        epoch_pairs = find_pairs(self.join, state, epoch, inputs)
         parts = [self._pairs(pairs) for pairs in epoch_pairs.pairs]
         for number in (0, 1):
             if self.join.outer[number]:

@@ -28,7 +28,9 @@ class Epoch:
     pairs: tuple[Pairs, Pairs, Pairs]
 
 
-def met(spec: IntervalShape, store: StateStore, epoch: EpochContext, inputs: tuple[pa.Table, ...]) -> Epoch:
+def find_pairs(
+    spec: IntervalShape, store: StateStore, epoch: EpochContext, inputs: tuple[pa.Table, ...]
+) -> Epoch:
     """Finds the pairs, stores rows that later rows may match, and removes rows that no row can match."""
     arrived = [_arrived(spec, epoch, number, table) for number, table in enumerate(inputs)]
     (left, no_left), (right, no_right) = arrived
@@ -37,7 +39,7 @@ def met(spec: IntervalShape, store: StateStore, epoch: EpochContext, inputs: tup
     within = Pairs.within_epoch(spec, *able)
     ours, theirs = (Pairs.of(spec, number, able[number], tables[1 - number]) for number in (0, 1))
     for number in (0, 1):
-        ended = _ended(spec, epoch, number)
+        ended = _last_ended_bucket(spec, epoch, number)
         # Of the epoch's rows those are kept that later ones may ask for.
         able[number].take(spec.buckets(able[number].times) > ended).keep(spec, number, tables[number])
         tables[number].forget_due(ended)
@@ -54,7 +56,7 @@ def _arrived(
     return able, arrived.take(~can)
 
 
-def _ended(spec: IntervalShape, epoch: EpochContext, number: int) -> int:
+def _last_ended_bucket(spec: IntervalShape, epoch: EpochContext, number: int) -> int:
     """The last bucket whose rows do not wait any more."""
     watermark = epoch.watermark
     if watermark in (NONE, END):
@@ -72,7 +74,7 @@ class IntervalStep:
 
     def run(self, left: pa.Table, right: pa.Table) -> pa.Table:
         spec = self.spec
-        epoch_pairs, output = met(spec, self.store, self.epoch, (left, right)), Shown(self.spec)
+        epoch_pairs, output = find_pairs(spec, self.store, self.epoch, (left, right)), Shown(self.spec)
         for pairs in epoch_pairs.pairs:
             columns = [pairs.column(name) for side in spec.sides for name in side.output]
             output.pairs(columns, pairs.marks)

@@ -152,7 +152,7 @@ class Held:
     exact: bool = False
 
 
-def with_lacks(held: Held, change: Change, placed: Placed, values: list[str], late: Late) -> Change:
+def with_missing_columns(held: Held, change: Change, placed: Placed, values: list[str], late: Late) -> Change:
     """``change`` with NULL in ``late`` columns of retractions whose row was stored without these columns."""
     if change.weights is None:
         return change

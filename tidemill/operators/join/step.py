@@ -21,7 +21,7 @@ from tidemill.operators.join.sides import (
     Side,
     changed_rows,
     key_numbers,
-    with_lacks,
+    with_missing_columns,
 )
 from tidemill.operators.join.state import Multiset, Records
 from tidemill.state.store import StateStore
@@ -127,7 +127,7 @@ class JoinStep:
         held = states[number].held(keys, wanted_keys, change, placed)
         values = [f.name for f in side.value_fields]
         if takes_late:
-            change = with_lacks(held, change, placed, values, side.late or ())
+            change = with_missing_columns(held, change, placed, values, side.late or ())
         return Side.of(held, change, placed, values)
 
     def _joined(self, left: Side, right: Side, pairs: Pairs) -> pa.Table:

@@ -33,7 +33,7 @@ from tidemill.operators.aggregates.api import AggregateSpec
 from tidemill.operators.api import HASH_COLUMN, EpochContext
 from tidemill.operators.group_aggregate.operator import GroupAggregateSpec
 from tidemill.operators.group_aggregate.per_record import values_after_each
-from tidemill.operators.over.lateness import Dues, latest_given
+from tidemill.operators.over.lateness import Dues, latest_emitted
 from tidemill.operators.over.operator import OverFunction, evaluated
 from tidemill.operators.rows.entries import Entries, entry_layout, load_entries, put_entries
 from tidemill.operators.rows.numbered_keys import Keys
@@ -242,7 +242,7 @@ class _Step:
             late = times < marks if self.spec.equal_in_time else times <= marks
         else:
             past_dues = Dues(keys=past.owners, times=self._past_times(past), dues=np.full(len(past), NONE))
-            last = latest_given(
+            last = latest_emitted(
                 past_dues.then(waiting).then(Dues(keys=keys, times=times, dues=dues)), keys, marks
             )
             late = times <= last

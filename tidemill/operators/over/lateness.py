@@ -26,7 +26,7 @@ class Dues:
         )
 
 
-def latest_given(rows: Dues, keys: Ints, marks: Ints) -> Ints:
+def latest_emitted(rows: Dues, keys: Ints, marks: Ints) -> Ints:
     """For each key and mark the latest time among the key's rows that were due at or before the mark; NONE if
     there is none. ``rows`` may contain late rows, because a later time was emitted before them. Cost: two
     sorts."""

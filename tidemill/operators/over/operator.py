@@ -29,8 +29,8 @@ from tidemill.operators.rows.entries import (
     kept_columns,
     load_entries,
     put_entries,
-    surviving,
-    with_lacks,
+    surviving_additions,
+    with_missing_columns,
 )
 from tidemill.operators.rows.ordering import OrderKey, codes, sort_rows
 from tidemill.operators.rows.row_difference import bag_difference, copy_number
@@ -128,8 +128,10 @@ class _Step:
             np.ones(len(table), np.int64) if weights is None else weights[groups.order],
             np.zeros(len(table), np.bool_),
         )
-        rows = with_lacks(load_entries(spec.layout, state, hashes, keys).then(new), spec.kept, spec.late)
-        left = surviving(rows)
+        rows = with_missing_columns(
+            load_entries(spec.layout, state, hashes, keys).then(new), spec.kept, spec.late
+        )
+        left = surviving_additions(rows)
         columns = dict(zip(spec.kept, rows.columns, strict=True))
         columns |= {n: k.take(pa.array(rows.owners)) for n, k in zip(spec.partition, keys, strict=True)}
         arrival = arrivals(rows)

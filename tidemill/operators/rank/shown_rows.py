@@ -1,7 +1,7 @@
 """The emitted rows of a Top-N: their ranks, and the changes from the rows before to the rows after an epoch.
 
-``by_row`` and ``by_place`` return the indexes of ``before`` that are retracted, the indexes of ``after`` that
-are inserted, and for each whether it is half of an update.
+``changes_by_row`` and ``changes_by_rank`` return the indexes of ``before`` that are retracted, the indexes of
+``after`` that are inserted, and for each whether it is half of an update.
 """
 
 from __future__ import annotations
@@ -42,14 +42,14 @@ def ranks_of(function: str, owners: Ints, order: list[Ints]) -> Ints:
     return dense - dense[starts] + 1
 
 
-def by_row(before: Shown, after: Shown, content: Ints) -> tuple[Ints, Ints, Mask, Mask]:
+def changes_by_row(before: Shown, after: Shown, content: Ints) -> tuple[Ints, Ints, Mask, Mask]:
     """Compares the rows as bags, so copies of a row count."""
     before_content, after_content = content[before.rows], content[after.rows]
     old, new = bag_difference(before_content, after_content, len(content))
     return old, new, np.zeros(len(old), np.bool_), np.zeros(len(new), np.bool_)
 
 
-def by_place(before: Shown, after: Shown, content: Ints) -> tuple[Ints, Ints, Mask, Mask]:
+def changes_by_rank(before: Shown, after: Shown, content: Ints) -> tuple[Ints, Ints, Mask, Mask]:
     """Compares the rows at each slot: (owner, rank, index among equal ranks)."""
     slots = _slots(before, after)
     split = len(before.rows)

@@ -17,14 +17,14 @@ from tidemill.changelog.values import rows_same
 from tidemill.errors import ExecutionError
 from tidemill.operators.api import EpochContext
 from tidemill.operators.rank.ranking import Ranking
-from tidemill.operators.rank.shown_rows import Shown, by_place, by_row
+from tidemill.operators.rank.shown_rows import Shown, changes_by_rank, changes_by_row
 from tidemill.operators.rows.entries import (
     Entries,
     arrivals,
     load_entries,
     put_entries,
-    surviving,
-    with_lacks,
+    surviving_additions,
+    with_missing_columns,
 )
 from tidemill.operators.rows.ordering import codes
 from tidemill.state.store import StateStore
@@ -48,10 +48,10 @@ class RankStep(Ranking):
         if self.spec.prunes:
             hopeful = self._hopeful(stored, new, keys)
             new = _of(hopeful, self._pushing(hopeful, keys))
-        rows = with_lacks(stored.then(new), self.spec.kept, self.spec.late)
+        rows = with_missing_columns(stored.then(new), self.spec.kept, self.spec.late)
         self.arrival = arrivals(rows)
         order = self._codes(rows, keys)
-        left = surviving(rows)
+        left = surviving_additions(rows)
         if self.spec.exclusive:
             self._check_alone(rows, keys, left)
         before = self._shown(rows, order, rows.old)
@@ -110,7 +110,7 @@ class RankStep(Ranking):
     def _difference(self, rows: Entries, keys: list[pa.Array], before: Shown, after: Shown) -> pa.Table:
         """Without a rank column rows are inserted and deleted; with a rank column each rank is updated."""
         in_place = self.spec.in_place
-        compare = by_place if in_place else by_row
+        compare = changes_by_rank if in_place else changes_by_row
         old, new, updated_old, updated_new = compare(before, after, self._contents(rows, before, after))
         gone = np.where(updated_old, RowKind.UPDATE_BEFORE, RowKind.DELETE)
         come = np.where(updated_new, RowKind.UPDATE_AFTER, RowKind.INSERT)

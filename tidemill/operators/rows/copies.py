@@ -35,33 +35,35 @@ def counts_copies(call: AggregateSpec) -> bool:
     return not call.user and (call.distinct or merges(call, pa.types.is_integer))
 
 
-def read_by(calls: Sequence[AggregateSpec]) -> tuple[str, ...]:
+def columns_read(calls: Sequence[AggregateSpec]) -> tuple[str, ...]:
     """The columns that ``calls`` read."""
     names = (name for c in calls for name in (*c.args, *(() if c.filter is None else (c.filter,))))
     return tuple(dict.fromkeys(names))
 
 
-def together(table: pa.Table, names: Sequence[str]) -> pa.Table:
+def combine_equal_rows(table: pa.Table, names: Sequence[str]) -> pa.Table:
     """The distinct rows of the columns ``names``, with ``$hash`` and ``$copies``; all rows if too many of
     them are distinct."""
     table = contiguous(table)
     columns = [single(table.column(name)) for name in names]
     first = min(SAMPLE_ROWS, len(table))
-    if not repeats(hash_columns([c.slice(0, first) for c in columns], first), len(table), _COPIES_GAIN):
-        return one_each(table, names)
+    if not is_worth_combining(
+        hash_columns([c.slice(0, first) for c in columns], first), len(table), _COPIES_GAIN
+    ):
+        return with_single_copies(table, names)
     groups = group_rows(hash_columns(columns, len(table)), columns)
     if groups.count > _COPIES_GAIN * len(table):
-        return one_each(table, names)
+        return with_single_copies(table, names)
     rows = table.select([*names, HASH_COLUMN]).take(pa.array(groups.heads))
     return rows.append_column(COPIES, pa.array(np.asarray(groups.sizes, np.int64)))
 
 
-def one_each(table: pa.Table, names: Sequence[str]) -> pa.Table:
-    """Each row with ``$copies`` 1, in the form of ``together``."""
+def with_single_copies(table: pa.Table, names: Sequence[str]) -> pa.Table:
+    """Each row with ``$copies`` 1, in the form of ``combine_equal_rows``."""
     return table.select([*names, HASH_COLUMN]).append_column(COPIES, pa.array(np.ones(len(table), np.int64)))
 
 
-def repeats(sample: Hashes, rows: int, gain: float = LOCAL_GAIN) -> bool:
+def is_worth_combining(sample: Hashes, rows: int, gain: float = LOCAL_GAIN) -> bool:
     """Estimates from a ``sample`` whether combining equal rows leaves at most the share ``gain`` of
     ``rows``."""
     repeated = len(sample) - len(np.unique(sample))

@@ -92,7 +92,7 @@ class Entries:
         )
 
 
-def with_lacks(entries: Entries, names: tuple[str, ...], late: Late | None) -> Entries:
+def with_missing_columns(entries: Entries, names: tuple[str, ...], late: Late | None) -> Entries:
     """Stored entries, then the epoch's entries. A retraction lacks a ``late`` column if its row was stored
     without the column. ``names``: of the columns."""
     if not late:
@@ -114,7 +114,7 @@ def load_entries(layout: Layout, table: StateTable, hashes: Hashes, keys: list[p
     return Entries(owners[picks], sequence[picks], columns, ones, ones.astype(np.bool_))
 
 
-def surviving(entries: Entries) -> Mask:
+def surviving_additions(entries: Entries) -> Mask:
     """The additions that remain: of equal (key, values) the latest, minus the retractions.
 
     A retraction without a matching earlier addition is ignored.

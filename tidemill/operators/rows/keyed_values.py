@@ -46,7 +46,7 @@ class KeyedValues:
         table.put(table.layout.codes(self.hashes[owners[heads]], identity[len(self.keys) :]), columns)
 
 
-def first_come(waiting: Ints, asking: Ints) -> Ints:
+def oldest_waiting(waiting: Ints, asking: Ints) -> Ints:
     """For each owner in ``asking`` the index of its longest waiting row in ``waiting``. Each waiting row is
     given once; -1 if none remains."""
     order = np.argsort(waiting, kind="stable")

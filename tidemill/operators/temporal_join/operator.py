@@ -29,9 +29,9 @@ from tidemill.operators.temporal_join.versions import (
     MICROSECONDS,
     History,
     Versions,
-    arrived,
-    current,
-    settled,
+    arrived_versions,
+    current_versions,
+    settled_versions,
     without_null,
 )
 from tidemill.state.store import StateStore
@@ -47,7 +47,7 @@ class TemporalJoinSpec(TemporalJoinShape):
         left, right = inputs
         state.now = epoch.time
         rows = _Due.of(self, left, state, epoch.watermark)
-        fresh = settled(self, arrived(self, right, state), state, epoch.watermark)
+        fresh = settled_versions(self, arrived_versions(self, right, state), state, epoch.watermark)
         history, owners = self._history(rows, fresh, state)
         history.keep_last(self, state)
         if len(rows.dues) == 0:
@@ -76,7 +76,7 @@ class TemporalJoinSpec(TemporalJoinShape):
         numbers[groups.order] = groups.ids()
         heads = groups.heads
         keys = [column.take(pa.array(heads)) for column in columns]
-        stored, has_version = current(self, hashes[heads], keys, state)
+        stored, has_version = current_versions(self, hashes[heads], keys, state)
         every = np.concatenate([np.flatnonzero(has_version), numbers[len(rows.dues) :]])
         history = History.of(Versions.together([stored, fresh]), every, len(stored))
         return history, numbers[: len(rows.dues)]

@@ -76,7 +76,7 @@ def without_null(table: pa.Table, keys: tuple[str, ...], null_safe: tuple[bool, 
     return there
 
 
-def arrived(shape: TemporalJoinShape, table: pa.Table, state: StateStore) -> Versions:
+def arrived_versions(shape: TemporalJoinShape, table: pa.Table, state: StateStore) -> Versions:
     """The epoch's rows as versions, in order of arrival. A deletion is an invisible version."""
     table = by_arrival(table) if len(table) else table
     keep = without_null(table, shape.right.keys, shape.null_safe)
@@ -128,7 +128,7 @@ def _running_maximum(times: Ints, owners: Ints, initial: Ints) -> Ints:
     return reached
 
 
-def settled(shape: TemporalJoinShape, came: Versions, state: StateStore, watermark: int) -> Versions:
+def settled_versions(shape: TemporalJoinShape, came: Versions, state: StateStore, watermark: int) -> Versions:
     """The stored and new versions that all later rows see at ``watermark``; other versions wait in state."""
     coming = state.timeline(shape.coming)
     stored = _stored(shape, coming, watermark)
@@ -216,7 +216,7 @@ class History:
         state.table(shape.current).put(chosen.hashes, {**columns, TIME: times})
 
 
-def current(
+def current_versions(
     shape: TemporalJoinShape, hashes: Hashes, keys: list[pa.Array], state: StateStore
 ) -> tuple[Versions, Mask]:
     """The latest settled versions of distinct keys, and which of the keys have one."""

@@ -30,7 +30,7 @@ from tidemill.changelog.watermarks import END as FOREVER
 from tidemill.changelog.watermarks import NONE, WATERMARK_COLUMN
 from tidemill.operators.api import EpochContext
 from tidemill.operators.group_aggregate.operator import GroupAggregateSpec
-from tidemill.operators.rows.copies import counts_copies, one_each, read_by, together
+from tidemill.operators.rows.copies import columns_read, combine_equal_rows, counts_copies, with_single_copies
 from tidemill.operators.window.aggregate_changes import Came, Changes
 from tidemill.operators.window.assigners.assigner import Assigner
 from tidemill.operators.window.local import ROWS, LocalSlices
@@ -149,7 +149,7 @@ class WindowAggregateSpec(WindowShape):
         """One row per slice, key and watermark that tells whether it is late, or for all that are equal."""
         table, ends, marks = self._judged(table)
         if self.local is None:
-            return together(self._in_slices(table, ends, marks), self._read)
+            return combine_equal_rows(self._in_slices(table, ends, marks), self._read)
         return self.local.combine(table, ends, marks)
 
     def _judged(self, table: pa.Table) -> tuple[pa.Table, Ints, Ints]:
@@ -169,14 +169,14 @@ class WindowAggregateSpec(WindowShape):
     @property
     def _read(self) -> tuple[str, ...]:
         """The columns that tell rows apart."""
-        own = [END, WATERMARK_COLUMN, *(name for name, _ in self.keys), *read_by(self.calls)]
+        own = [END, WATERMARK_COLUMN, *(name for name, _ in self.keys), *columns_read(self.calls)]
         own += [self.itself] * bool(self.itself)
         return tuple(dict.fromkeys(own))
 
     def merged(self, raw: list[pa.Table], combined: list[pa.Table]) -> tuple[WindowAggregateSpec, pa.Table]:
         """Where some of the rows came combined, the rest is combined here: the step sees one kind."""
         if self.local is None:
-            ones = [one_each(self._in_slices(*self._judged(t)), self._read) for t in raw]
+            ones = [with_single_copies(self._in_slices(*self._judged(t)), self._read) for t in raw]
             return replace(self, copies_input=True), pa.concat_tables([*combined, *ones])
         late_combined = [self.combine(pa.concat_tables(raw))] if raw else []
         return replace(self, partial_input=True), pa.concat_tables([*combined, *late_combined])

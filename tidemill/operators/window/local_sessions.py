@@ -178,10 +178,10 @@ def sessions_of(
     first = _firsts(rows, keys)
     if first.all():
         spans = _spans_of(rows, keys, open_, time=time, gap=gap, marks=marks)
-        return None if _undecided(spans, rows, gap) else merge(spans)
+        return None if _is_undecided(spans, rows, gap) else merge(spans)
     chosen = rows.take(pa.array(np.flatnonzero(first)))
     spans = _spans_of(chosen, keys[first], open_, time=time, gap=gap, marks=marks[first])
-    if _undecided(spans, chosen, gap):
+    if _is_undecided(spans, chosen, gap):
         return None
     sessions = merge(spans)
     each = len(open_) + np.cumsum(first) - 1
@@ -207,7 +207,7 @@ def _spans_of(rows: pa.Table, keys: Ints, open_: Open, *, time: str, gap: int, m
     return Spans.behind(open_, keys, times, ends, marks)
 
 
-def _undecided(spans: Spans, rows: pa.Table, gap: int) -> bool:
+def _is_undecided(spans: Spans, rows: pa.Table, gap: int) -> bool:
     """Whether a stretch among ``rows`` may differ from its single rows: its first row may be late, or may
     have come when a session near it was gone, or a row behind the watermark came between its rows."""
     if LAST not in rows.schema.names or len(rows) == 0:

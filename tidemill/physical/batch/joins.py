@@ -102,7 +102,7 @@ def set_operation(node: n.SetOp, branches: list[BatchNode], threshold: int) -> B
         return reduce(lambda left, right: _union(node, left, right), branches)
     if node.all:
         return reduce(lambda left, right: _counted(node, left, right), branches)
-    return reduce(lambda left, right: _matching(node, left, right, threshold), branches)
+    return reduce(lambda left, right: _set_operation_join(node, left, right, threshold), branches)
 
 
 def _union(node: n.SetOp, left: BatchNode, right: BatchNode) -> Union:
@@ -115,7 +115,7 @@ def _counted(node: n.SetOp, left: BatchNode, right: BatchNode) -> CountedSets:
     return CountedSets(fields=node.fields, most=left.most, kind=node.kind, left=left, right=right)
 
 
-def _matching(node: n.SetOp, left: BatchNode, right: BatchNode, threshold: int) -> Join:
+def _set_operation_join(node: n.SetOp, left: BatchNode, right: BatchNode, threshold: int) -> Join:
     kind = n.JoinKind.SEMI if node.kind is n.SetKind.INTERSECT else n.JoinKind.ANTI
     width_left = len(left.fields)
     equal = [

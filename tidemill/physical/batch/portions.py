@@ -53,7 +53,7 @@ class Portioned:
         return _replaced(self.root, self.limit, replace(self.limit, fetch=rows, offset=0))
 
 
-def portioned(root: BatchNode) -> Portioned | None:
+def limit_by_portions(root: BatchNode) -> Portioned | None:
     """The LIMIT of ``root`` by parts; None if parts do not pay off, or if their rows are not rows of
     ``root``."""
     limit = _limit(root)

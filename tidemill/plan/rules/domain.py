@@ -77,7 +77,7 @@ def _source(outer: n.LogicalNode, used: list[int]) -> tuple[n.LogicalNode, list[
             return outer, used
 
 
-def _belongs(outer: n.LogicalNode, plan: n.LogicalNode, domain: Domain) -> Expr:
+def _matches_domain(outer: n.LogicalNode, plan: n.LogicalNode, domain: Domain) -> Expr:
     first = len(outer.fields) + len(plan.fields)
     pairs = (
         (column(outer, old), replace(column(outer, old), index=first + new))

@@ -65,14 +65,14 @@ def join_members(
     return join(plan, correlated.plan, kind, conjunction((*conjuncts(correlated.condition), *unknown)))
 
 
-def mark(plan: n.LogicalNode, operands: Operands, inner: n.LogicalNode, *, certain: bool) -> Marked:
+def join_mark(plan: n.LogicalNode, operands: Operands, inner: n.LogicalNode, *, certain: bool) -> Marked:
     """Whether the operands are in ``inner``. If ``certain``, only TRUE counts, and FALSE may stand for
     NULL."""
     single = single_row(inner)
     if single is not None:
         return _equal_to(plan, operands, single)
     if certain:
-        return matched(plan, operands, inner)
+        return join_matches(plan, operands, inner)
     return _row_mark(plan, operands, inner) if len(operands) > 1 else _mark(plan, operands[0], inner)
 
 
@@ -98,7 +98,7 @@ def aggregated(plan: n.LogicalNode, *calls: tuple[str, tuple[int, ...], t.Logica
 def _mark(plan: n.LogicalNode, operand: Expr, inner: n.LogicalNode) -> Marked:
     stats = aggregated(inner, ("COUNT", (), NOT_NULL_BIGINT), ("COUNT", (0,), NOT_NULL_BIGINT))
     wide, (rows, members), _ = join_single_row(plan, stats)
-    wide, is_member = matched(wide, (operand,), inner)
+    wide, is_member = join_matches(wide, (operand,), inner)
     value = choose(
         t.BooleanType(),
         test("=", rows, bigint(0)),
@@ -114,7 +114,7 @@ def _mark(plan: n.LogicalNode, operand: Expr, inner: n.LogicalNode) -> Marked:
 
 def _row_mark(plan: n.LogicalNode, operands: Operands, inner: n.LogicalNode) -> Marked:
     """(a, b) IN (query): NULL if no member is equal, but a NULL keeps a member from being unequal."""
-    wide, is_member = matched(plan, operands, inner)
+    wide, is_member = join_matches(plan, operands, inner)
     inside = [map_expr(x, _seen_from_inside) for x in operands]
     unknown = [or_null(a, b) for a, b in zip(inside, columns(inner), strict=True)]
     counted = aggregated(filtered(inner, unknown), ("COUNT", (), NOT_NULL_BIGINT))
@@ -129,7 +129,7 @@ def _seen_from_inside(expr: Expr) -> Expr:
     return replace(expr, level=expr.level + 1) if isinstance(expr, OuterRef) else expr
 
 
-def matched(plan: n.LogicalNode, operands: Operands, inner: n.LogicalNode) -> Marked:
+def join_matches(plan: n.LogicalNode, operands: Operands, inner: n.LogicalNode) -> Marked:
     """``plan`` left-joined with the distinct members and the correlated columns, and whether the operands
     met a member. A member that comes or goes beside equal members changes nothing."""
     count = len(operands)

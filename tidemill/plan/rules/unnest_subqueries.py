@@ -37,7 +37,7 @@ from tidemill.plan.rules.construct import (
 from tidemill.plan.rules.correlation import correlate
 from tidemill.plan.rules.determinism import has_subquery
 from tidemill.plan.rules.lateral import lateral_join
-from tidemill.plan.rules.membership import aggregated, join_members, mark, matched
+from tidemill.plan.rules.membership import aggregated, join_mark, join_matches, join_members
 from tidemill.plan.rules.push_filters import filtered
 from tidemill.plan.rules.single_row import (
     SingleRow,
@@ -199,7 +199,7 @@ def _value(plan: n.LogicalNode, expr: Expr, rows: Rows) -> tuple[n.LogicalNode, 
     if isinstance(expr, Exists):
         return _existence(plan, unnested(expr.plan))
     assert isinstance(expr, InSubquery)
-    return mark(plan, expr.operands, unnested(expr.plan), certain=not expr.type.nullable)
+    return join_mark(plan, expr.operands, unnested(expr.plan), certain=not expr.type.nullable)
 
 
 def _scalar(plan: n.LogicalNode, single: SingleRow, rows: Rows) -> tuple[n.LogicalNode, Expr]:
@@ -225,6 +225,6 @@ def _existence(plan: n.LogicalNode, inner: n.LogicalNode) -> tuple[n.LogicalNode
         wide, _, present = join_single_row(plan, single)
         return wide, test("IS TRUE", present)
     if outer_refs_at(inner, 1):
-        return matched(plan, (), inner)
+        return join_matches(plan, (), inner)
     wide, (count,), _ = join_single_row(plan, aggregated(inner, ("COUNT", (), NOT_NULL_BIGINT)))
     return wide, predicate(">", count, bigint(0))

@@ -94,7 +94,7 @@ def slices_between(starts: Ints, ends: Ints, width: int) -> tuple[Ints, Ints]:
     return owners, np.minimum(starts[owners] + steps * width, ends[owners])
 
 
-def every(first: Ints, last: Ints, step: int, after: Ints, upto: Ints) -> tuple[Ints, Ints]:
+def ends_by_step(first: Ints, last: Ints, step: int, after: Ints, upto: Ints) -> tuple[Ints, Ints]:
     """Of each row ``first``, ``first + step``, ... up to ``last``, as far as they lie in (``after``,
     ``upto``]: row numbers, and these."""
     first = _skipped(first, step, after)

@@ -10,7 +10,7 @@ import numpy as np
 from tidemill.changelog.columns import Ints
 from tidemill.operators.window.assigners.assigner import (
     comes_early,
-    every,
+    ends_by_step,
     floor,
     floor_one,
     floor_text,
@@ -146,7 +146,7 @@ class CumulateOverMonths:
 
 def growing(slices: Ints, last: Ints, step: int, after: Ints, upto: Ints) -> tuple[Ints, Ints]:
     """The windows of ``slices`` that end in (``after``, ``upto``]: every step, and the ``last`` end."""
-    rows, ends = every(slices, last, step, after, upto)
+    rows, ends = ends_by_step(slices, last, step, after, upto)
     extra = np.flatnonzero(comes_early(slices, last, step, after, upto))
     return np.concatenate([rows, extra]), np.concatenate([ends, last[extra]])
 

@@ -8,7 +8,7 @@ from functools import cached_property
 
 from tidemill.changelog.columns import Ints
 from tidemill.operators.window.assigners.assigner import (
-    every,
+    ends_by_step,
     floor,
     floor_one,
     floor_text,
@@ -66,7 +66,7 @@ class Hop:
         return slices_between(self.starts(ends), ends, self.slice_width)
 
     def containing(self, slices: Ints, after: Ints, upto: Ints) -> tuple[Ints, Ints]:
-        return every(self.first_ends(slices), self.last_ends(slices), self.slide, after, upto)
+        return ends_by_step(self.first_ends(slices), self.last_ends(slices), self.slide, after, upto)
 
     def text(self, time: str) -> str:
         last, count = floor_text(time, self.slide, self.offset), -(-self.size // self.slide)

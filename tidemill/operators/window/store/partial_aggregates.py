@@ -354,7 +354,7 @@ def _spread(rows: pa.Table, group: GroupAggregateSpec) -> pa.Table:
     return rows.append_column(HASH_COLUMN, to_arrow(Vec(hashes), pa.uint64()))
 
 
-def straying(layout: Layout) -> Layout:
+def layout_by_window(layout: Layout) -> Layout:
     """Of a table that holds what ``layout`` does, by window in place of by slice."""
     return replace(layout, name=f"{layout.name}-strays")
 

@@ -16,7 +16,7 @@ from tidemill.errors import NotSupportedError, Position, ValidationError
 from tidemill.plan import nodes as n
 from tidemill.plan.binder.context import BoundQuery, Context
 from tidemill.plan.binder.expressions.binding import Clause, QueryBinder
-from tidemill.plan.binder.naming import column_aliases, renamed
+from tidemill.plan.binder.naming import column_aliases, with_column_names
 from tidemill.plan.binder.relations.tables import Source, bind_table, named_source
 from tidemill.plan.binder.scope import Scope, unique_name
 from tidemill.plan.expressions import Call, Cast, Expr, Literal
@@ -43,7 +43,7 @@ def bind(binder: QueryBinder, node: exp.Expr, context: Context) -> Source:
     )
     make = _to_changelog if str(call.this).upper() == "TO_CHANGELOG" else _from_changelog
     query = make(source, changelog_call, position_of(call))
-    return named_source(renamed(query, column_aliases(node), node), context.alias(node))
+    return named_source(with_column_names(query, column_aliases(node), node), context.alias(node))
 
 
 def _arguments(call: exp.Expr) -> dict[str, exp.Expr]:

@@ -51,7 +51,9 @@ def bind(
     strategies: tuple[tuple[str, str], ...] = (),
 ) -> Source:
     kind = kind_of(join)
-    scope = padded(left.scope, kind in LEFT_NULLABLE).beside(padded(right.scope, kind in RIGHT_NULLABLE))
+    scope = padded_scope(left.scope, kind in LEFT_NULLABLE).beside(
+        padded_scope(right.scope, kind in RIGHT_NULLABLE)
+    )
     names = _shared_names(left.scope, right.scope, join)
     on = join.args.get("on")
     if on is not None:
@@ -60,7 +62,7 @@ def bind(
         condition = binder.expressions(context, inner, ON).condition(on)
     elif names:
         condition = _equal(binder, left.scope, right.scope, names, join, context)
-        scope = _merged(binder, scope, left.scope, names, kind, join, context)
+        scope = _with_shared_columns(binder, scope, left.scope, names, kind, join, context)
     else:
         condition = literals.boolean(True)
     plan = replace(joined(left.plan, right.plan, kind, condition), hints=hints, strategies=strategies)
@@ -84,7 +86,7 @@ def _padded_fields(fields: tuple[t.Field, ...], nullable: bool) -> tuple[t.Field
     return tuple(t.Field(f.name, f.type.with_nullable(True)) for f in fields)
 
 
-def padded(scope: Scope, nullable: bool) -> Scope:
+def padded_scope(scope: Scope, nullable: bool) -> Scope:
     """The scope of a side of a join; nullable if an outer join may pad the side."""
     if not nullable:
         return scope
@@ -134,7 +136,7 @@ def _equal(
     return reduce(lambda a, b: calls.call(environment, "AND", (a, b), position), parts)
 
 
-def _merged(
+def _with_shared_columns(
     binder: QueryBinder,
     scope: Scope,
     left: Scope,

@@ -18,7 +18,7 @@ from tidemill.plan.binder.columns import Columns
 from tidemill.plan.binder.context import BoundQuery, Context, is_streaming
 from tidemill.plan.binder.expressions.binding import Clause, ExpressionBinder, Handler, QueryBinder
 from tidemill.plan.binder.expressions.constants import whole_number
-from tidemill.plan.binder.naming import column_aliases, renamed
+from tidemill.plan.binder.naming import column_aliases, with_column_names
 from tidemill.plan.binder.queries.ordering import direction
 from tidemill.plan.binder.queries.pending import AggregateExpr
 from tidemill.plan.binder.relations import pattern_text
@@ -79,7 +79,7 @@ def bind(binder: QueryBinder, node: exp.Expr, context: Context) -> Source:
         measures=tuple(value for _, value in measures),
     )
     output_names = (*(names[index] for index in partition), *(name for name, _ in measures))
-    query = renamed(BoundQuery(plan=match, names=output_names), column_aliases(node), node)
+    query = with_column_names(BoundQuery(plan=match, names=output_names), column_aliases(node), node)
     return named_source(query, context.alias(node))
 
 

@@ -20,9 +20,9 @@ from tidemill.plan.binder.context import Context
 from tidemill.plan.binder.expressions import user_functions
 from tidemill.plan.binder.expressions.binding import Clause, QueryBinder
 from tidemill.plan.binder.expressions.function_hints import function_hint
-from tidemill.plan.binder.naming import column_aliases, renamed
+from tidemill.plan.binder.naming import column_aliases, with_column_names
 from tidemill.plan.binder.relations import changelog_functions, table_columns, window_functions
-from tidemill.plan.binder.relations.joins import ON, kind_of, padded
+from tidemill.plan.binder.relations.joins import ON, kind_of, padded_scope
 from tidemill.plan.binder.relations.tables import Source, named_source
 from tidemill.plan.binder.scope import Relation, Scope, unique_name
 from tidemill.plan.expressions import Expr, OuterRef
@@ -49,7 +49,7 @@ def join_unnest(binder: QueryBinder, left: Source, join: exp.Expr, context: Cont
     ordinality = bool(node.args.get("offset"))
     plan = _unnest(left.plan, collection, fields, outer=outer, ordinality=ordinality)
     right = Scope(relations=(_relation(node, fields, ordinality),))
-    scope = left.scope.beside(padded(right, outer))
+    scope = left.scope.beside(padded_scope(right, outer))
     source = Source(plan=plan, scope=scope)
     if outer and join.args.get("on") is not None:
         inner = left.scope.beside(right)
@@ -191,7 +191,7 @@ def bind_function(binder: QueryBinder, node: exp.Expr, context: Context) -> Sour
         return changelog_functions.bind(binder, node, context)
     table = _module_table(node, context)
     if table is not None:
-        query = renamed(table_columns.scan(binder, table, (), context), column_aliases(node), node)
+        query = with_column_names(table_columns.scan(binder, table, (), context), column_aliases(node), node)
         return named_source(query, node.alias or table.path.name)
     bound, args = _user_function(binder, Scope(), node, context)
     relation = _relation(node, bound.columns.fields, False, offset=1)
@@ -224,7 +224,7 @@ def join_function(binder: QueryBinder, left: Source, join: exp.Expr, context: Co
     outer = kind is n.JoinKind.LEFT
     plan = _correlated(left.plan, bound, args, outer=outer)
     right = Scope(relations=(_relation(node, bound.columns.fields, False),))
-    source = Source(plan=plan, scope=left.scope.beside(padded(right, outer)))
+    source = Source(plan=plan, scope=left.scope.beside(padded_scope(right, outer)))
     return _with_condition(binder, source, join, context, outer=outer)
 
 

@@ -12,7 +12,7 @@ from tidemill.functions import casts
 from tidemill.plan import nodes as n
 from tidemill.plan.binder.context import BoundQuery, Context
 from tidemill.plan.binder.expressions.binding import QueryBinder
-from tidemill.plan.binder.naming import all_columns, column_aliases, renamed
+from tidemill.plan.binder.naming import all_columns, column_aliases, with_column_names
 from tidemill.plan.binder.queries import ordering
 from tidemill.plan.binder.relations import table_columns
 from tidemill.plan.binder.relations.time_travel import time_option
@@ -72,7 +72,7 @@ def bind_named(
     parts = tuple(p.name for p in node.parts)
     hinted = table_options(node) if options is None else options
     query, path = object_query(binder, parts, hinted, context, position_of(node))
-    query = renamed(query, column_aliases(node), node)
+    query = with_column_names(query, column_aliases(node), node)
     alias = node.alias or parts[-1]
     named_itself = path is not None and alias == path.name
     full = (path.catalog, path.database, path.name) if path is not None else ()
@@ -182,16 +182,16 @@ def _of_type(name: str, column: Expr, kind: LogicalType, position: Position | No
 def bind_derived(binder: QueryBinder, node: exp.Expr, context: Context) -> Source:
     """``(query) AS alias (columns)``; sees the enclosing queries but not its neighbours."""
     alias = context.alias(node)
-    query = renamed(ordering.unordered(binder.bind(node.this, context)), column_aliases(node), node)
+    query = with_column_names(ordering.unordered(binder.bind(node.this, context)), column_aliases(node), node)
     return named_source(query, alias)
 
 
 def bind_lateral(binder: QueryBinder, node: exp.Expr, context: Context) -> Source:
     """LATERAL as the first item of FROM has nothing on its left."""
     alias = context.alias(node)
-    return named_source(renamed(binder.bind(node.this, context), column_aliases(node), node), alias)
+    return named_source(with_column_names(binder.bind(node.this, context), column_aliases(node), node), alias)
 
 
 def bind_values(binder: QueryBinder, node: exp.Expr, context: Context) -> Source:
-    query = renamed(binder.bind(node, context), column_aliases(node), node)
+    query = with_column_names(binder.bind(node, context), column_aliases(node), node)
     return named_source(query, context.alias(node))

@@ -17,7 +17,7 @@ from tidemill.operators.window.assigners.kind import WindowKind
 from tidemill.plan import nodes as n
 from tidemill.plan.binder.context import BoundQuery, Context
 from tidemill.plan.binder.expressions.binding import Clause, ExpressionBinder, QueryBinder
-from tidemill.plan.binder.naming import column_aliases, renamed
+from tidemill.plan.binder.naming import column_aliases, with_column_names
 from tidemill.plan.binder.relations.tables import Source, bind_table, named_source
 from tidemill.plan.binder.scope import Scope, nearest, unique_name
 from tidemill.plan.expressions import Literal
@@ -55,7 +55,7 @@ def bind(binder: QueryBinder, node: exp.Expr, context: Context) -> Source:
         position=position_of(call),
     )
     names = (*source.names, "window_start", "window_end", "window_time")
-    query = renamed(BoundQuery(plan=window, names=names), column_aliases(node), node)
+    query = with_column_names(BoundQuery(plan=window, names=names), column_aliases(node), node)
     return named_source(query, context.alias(node))
 
 
