@@ -16,8 +16,8 @@ from typing import Any
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from tidemill.connectors.formats.java_text import java_decimal, java_double, java_float
 from tidemill.types import logical as t
+from tidemill.types.java_text import java_decimal, java_double, java_float
 from tidemill.types.python_values import readable
 
 

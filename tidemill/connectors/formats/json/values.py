@@ -12,9 +12,9 @@ from dataclasses import dataclass
 from functools import singledispatch
 from typing import Any
 
-from tidemill.connectors.formats.java_text import java_double
 from tidemill.connectors.formats.text_scalars import TextRules, parse
 from tidemill.types import logical as t
+from tidemill.types.java_text import java_double
 
 
 class Number(str):
