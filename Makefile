@@ -8,6 +8,9 @@ WORKERS ?= 2
 CLIENTS ?= ../shared/clients
 SEED ?= $(shell date +%y%m%d000)
 
+# Tests start many processes. Without compiled files each of them would compile the package anew.
+unexport PYTHONDONTWRITEBYTECODE
+
 .PHONY: help setup demo test test-fast test-all smoke nightly check clients hadoop bench docs site picture
 
 help:  ## this list
