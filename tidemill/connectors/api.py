@@ -178,15 +178,23 @@ class SplitSource(Protocol):
 BatchMap = Callable[[Iterable[pa.RecordBatch]], Iterator[pa.RecordBatch]]
 
 
+@dataclass(frozen=True, slots=True)
+class ReadTasks:
+    """How a range is read. ``tasks``: a plain picklable value for each task, in order; ``read``: picklable,
+    gives the batches of one of them."""
+
+    tasks: Sequence[Any]
+    read: Callable[[Any], Iterator[pa.RecordBatch]]
+
+
 @runtime_checkable
 class ArrowSource(Protocol):
-    """Optional face of a source whose rows are made as Arrow batches in Spark Python workers."""
+    """Optional face of a source whose rows are made as Arrow batches in Spark Python workers. Its ``read`` is
+    ``task_frames.read_frame`` of the same tasks."""
 
-    def read_through(
-        self, spark: SparkSession, start: Offset | None, end: Offset, through: BatchMap, schema: str
-    ) -> DataFrame:
-        """``read`` with the picklable ``through`` applied to each task's batches where they are made;
-        ``schema`` is what ``through`` gives, as Spark DDL. Batches have the columns of ``read``."""
+    def read_tasks(self, spark: SparkSession, start: Offset | None, end: Offset) -> ReadTasks:
+        """The tasks of the range (start, end]; their batches have the columns of ``read``. Tasks of ``spark``
+        may look where the rows of a task begin."""
         ...
 
 

@@ -57,7 +57,8 @@ from tidemill.runtime.pace import Paces
 from tidemill.runtime.progress import EpochBegun, EpochProgress, JobEvent, JobResumed, so_far
 from tidemill.runtime.snapshots import Held, SnapshotRequests
 from tidemill.runtime.spark.block_files import block_folder
-from tidemill.runtime.spark.epoch_frames import EpochFrames
+from tidemill.runtime.spark.epoch.facts import EpochFacts
+from tidemill.runtime.spark.epoch.frames import EpochFrames
 from tidemill.runtime.spark.failures import translated
 from tidemill.runtime.spark.kernel import LATE_ROWS, EpochTime, Report, ReportParam
 from tidemill.runtime.spark.pools import in_turn
@@ -350,8 +351,10 @@ class StreamingJob:
             return run_outputs(self.outputs, frames, plan.epoch)
 
     def _frames(self, plan: EpochPlan, folder: str | None) -> EpochFrames:
-        return EpochFrames(
-            spark=self.spark,
+        return EpochFrames(spark=self.spark, facts=self._facts(plan, folder))
+
+    def _facts(self, plan: EpochPlan, folder: str | None) -> EpochFacts:
+        return EpochFacts(
             sources=self.sources,
             ranges={key: (plan.start[key], plan.end[key]) for key in self.sources},
             state_root=self.checkpoint.state_root,

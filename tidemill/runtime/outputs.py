@@ -12,7 +12,7 @@ from pyspark.sql import functions as F
 
 from tidemill.connectors.api import ArrowSink, Sink
 from tidemill.runtime import graph as g
-from tidemill.runtime.spark.epoch_frames import EpochFrames
+from tidemill.runtime.spark.epoch.frames import EpochFrames
 from tidemill.types.physical import quote
 
 _SINK_COLUMN = "sink"

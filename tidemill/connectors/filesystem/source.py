@@ -11,7 +11,7 @@ from __future__ import annotations
 
 import re
 import time
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field, replace
 from functools import partial, reduce
 from itertools import accumulate
@@ -21,8 +21,7 @@ import pyarrow as pa
 from pyspark.sql import DataFrame
 
 from tidemill.changelog.rowkind import KIND_COLUMN, SEQUENCE_COLUMN
-from tidemill.connectors.api import BatchMap, JobSource, NamedTable, Offset, ReadLimit
-from tidemill.connectors.arrow_maps import map_batches
+from tidemill.connectors.api import JobSource, NamedTable, Offset, ReadLimit, ReadTasks
 from tidemill.connectors.filesystem.changes import (
     check_kept,
     check_replaced,
@@ -46,7 +45,7 @@ from tidemill.connectors.filesystem.taken_log import Known, TakenLog
 from tidemill.connectors.filesystem.watching import DirectoryWatch
 from tidemill.connectors.formats.api import Framing
 from tidemill.connectors.histories import SourceHistory
-from tidemill.connectors.task_frames import assigned, task_frame
+from tidemill.connectors.task_frames import read_frame
 from tidemill.files.file_snapshot import seen_once
 from tidemill.files.storage import AT_ONCE, FileEntry, FileList, Storage
 from tidemill.types.physical import quote, spark_schema
@@ -141,15 +140,11 @@ class FileSource(JobSource):
         return not any(f.length for f in self._untaken(position))
 
     def read(self, spark: SparkSession, start: Offset | None, end: Offset) -> DataFrame:
-        return self.read_through(spark, start, end, None, self._schema())
+        return read_frame(spark, self.read_tasks(spark, start, end), self._schema())
 
-    def read_through(
-        self, spark: SparkSession, start: Offset | None, end: Offset, through: BatchMap | None, schema: str
-    ) -> DataFrame:
-        """``read`` with ``through`` applied to each task's batches in the worker that decodes them."""
+    def read_tasks(self, spark: SparkSession, start: Offset | None, end: Offset) -> ReadTasks:
         self.search_with(spark)
-        tasks = self.tasks(start, end)
-        return map_batches(task_frame(spark, tasks), _task_reader(self.reader, through), schema)
+        return ReadTasks(self.tasks(start, end), _TaskReader(self.reader))
 
     def tasks(self, start: Offset | None, end: Offset) -> list[ReadTask]:
         """The tasks of a read, in the order of their rows."""
@@ -458,10 +453,9 @@ def _pack(splits: list[Split], parallelism: int, least: int) -> list[list[Split]
     return tasks
 
 
-def _task_reader(reader: FileReader, through: BatchMap | None) -> BatchMap:
-    def run(batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
-        for task in assigned(batches):
-            read = reader.read(task.splits, task.before)
-            yield from read if through is None else through(read)
+@dataclass(frozen=True, slots=True)
+class _TaskReader:
+    reader: FileReader
 
-    return run
+    def __call__(self, task: ReadTask) -> Iterator[pa.RecordBatch]:
+        return self.reader.read(task.splits, task.before)

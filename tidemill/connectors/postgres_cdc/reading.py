@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from itertools import chain
 
@@ -12,7 +12,6 @@ import pyarrow as pa
 from sqlalchemy import Connection
 
 from tidemill.changelog.rowkind import KIND_COLUMN, SEQUENCE_COLUMN, RowKind
-from tidemill.connectors.api import BatchMap
 from tidemill.connectors.jdbc.failures import DATABASE_ERRORS
 from tidemill.connectors.jdbc.target import quote
 from tidemill.connectors.postgres_cdc.messages import Changes, Rows
@@ -20,7 +19,6 @@ from tidemill.connectors.postgres_cdc.offsets import ChangeRange, SnapshotRange,
 from tidemill.connectors.postgres_cdc.server import Capture, is_busy, retried
 from tidemill.connectors.postgres_cdc.texts import typed
 from tidemill.connectors.postgres_cdc.tuples import ByteBuffer
-from tidemill.connectors.task_frames import assigned
 from tidemill.connectors.worker_errors import WorkerError
 from tidemill.errors import TidemillError
 from tidemill.types import logical as t
@@ -196,12 +194,3 @@ def _fetched(
             yield payloads
             size = sum(map(len, payloads))
             count = max(1, min(_MOST, 4 * count, _BYTES * len(payloads) // max(size, 1)))
-
-
-def task_reader(reader: CdcReader, through: BatchMap | None) -> BatchMap:
-    def run(batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
-        for part in assigned(batches):
-            read = reader.read(part)
-            yield from read if through is None else through(read)
-
-    return run

@@ -21,8 +21,7 @@ from typing import TYPE_CHECKING
 
 from pyspark.sql import DataFrame
 
-from tidemill.connectors.api import BatchMap, JobSource, Offset, ReadLimit
-from tidemill.connectors.arrow_maps import map_batches
+from tidemill.connectors.api import JobSource, Offset, ReadLimit, ReadTasks
 from tidemill.connectors.postgres_cdc.fitting import (
     check_publication,
     check_slot,
@@ -36,9 +35,9 @@ from tidemill.connectors.postgres_cdc.offsets import (
     from_json,
 )
 from tidemill.connectors.postgres_cdc.options import ALL_TABLES, COMMITTED, DISABLED, INITIAL, SNAPSHOT
-from tidemill.connectors.postgres_cdc.reading import CdcReader, task_reader
+from tidemill.connectors.postgres_cdc.reading import CdcReader
 from tidemill.connectors.postgres_cdc.server import PendingChanges, Server, SlotStatus, TableStatus
-from tidemill.connectors.task_frames import task_frame
+from tidemill.connectors.task_frames import read_frame
 from tidemill.types.logical import Field
 
 if TYPE_CHECKING:
@@ -118,21 +117,17 @@ class CdcSource(JobSource):
         self.server.close()
 
     def read(self, spark: SparkSession, start: Offset | None, end: Offset) -> DataFrame:
-        return self.read_through(spark, start, end, None, self.reader.schema)
+        return read_frame(spark, self.read_tasks(spark, start, end), self.reader.schema)
 
-    def read_through(
-        self, spark: SparkSession, start: Offset | None, end: Offset, through: BatchMap | None, schema: str
-    ) -> DataFrame:
-        """``read`` with ``through`` applied to each task's batches in the worker that decodes them."""
-        parts = self.parts(start, from_json(end))
-        return map_batches(task_frame(spark, parts), task_reader(self.reader, through), schema)
+    def read_tasks(self, spark: SparkSession, start: Offset | None, end: Offset) -> ReadTasks:
+        return ReadTasks(self.parts(start, from_json(end)), self.reader.read)
 
     def read_all(self, spark: SparkSession) -> DataFrame:
         """The table as it is, in one transaction of one task."""
         self._table()
         self.server.close()
-        parts = task_frame(spark, [SnapshotRange()])
-        return map_batches(parts, task_reader(self.reader, None), self.reader.schema)
+        whole = ReadTasks([SnapshotRange()], self.reader.read)
+        return read_frame(spark, whole, self.reader.schema)
 
     def extent(self, start: Offset | None, end: Offset) -> str:
         if start is None and from_json(end).exported is not None:
