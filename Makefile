@@ -9,6 +9,9 @@ CLIENTS ?= ../shared/clients
 SPARK ?= 4.1
 SEED ?= $(shell date +%y%m%d000)
 
+# Tests start many processes. Without compiled files each of them would compile the package anew.
+unexport PYTHONDONTWRITEBYTECODE
+
 .PHONY: help setup demo test test-fast test-all goldens smoke nightly check clients hadoop bench docs site picture
 
 help:  ## this list

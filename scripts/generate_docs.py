@@ -69,14 +69,16 @@ def table(header: Iterable[str], rows: Iterable[Iterable[str]]) -> str:
 
 def options_page() -> str:
     text = NOTE + (
-        "# Options\n\nSet with `SET 'key' = 'value';`, `-D key=value`, or `TableEnvironment.create({...})`.\n"
-        "Keys are Flink's where Flink has such an option; the others start with `tidemill.`. A key that is\n"
-        "not listed is accepted and kept; `spark.*` goes to Spark when its\n"
-        "application starts.\n"
+        "# Options\n\nThis page lists every option of a session, with its default and its meaning.\n"
+        "Set an option with `SET 'key' = 'value';`, `-D key=value`, or `TableEnvironment.create({...})`.\n"
+        "If Flink has the option, the key is Flink's; other keys start with `tidemill.`.\n"
+        "An unknown key is accepted and kept, with a warning.\n"
+        "Options `spark.*` go to Spark when its application starts. The options of tables are\n"
+        "[connector options](connector-options.md).\n"
     )
     for area in options.AREAS:
         rows = ((f"`{o.key}`", _default(o), _type(o), o.doc) for o in area.options)
-        text += f"\n## {area.title}\n\n" + table(("Key", "Default", "Type", "What it does"), rows)
+        text += f"\n## {area.title}\n\n" + table(("Key", "Default", "Type", "Meaning"), rows)
     return text
 
 
@@ -100,9 +102,12 @@ def functions_page() -> str:
     scalars = [n for n in names if functions.scalar(n) is not None and WORD.fullmatch(n)]
     operators = [n for n in names if functions.scalar(n) is not None and not WORD.fullmatch(n)]
     return NOTE + (
-        "# Functions\n\nNames, signatures and results are those of\n"
+        "# Functions\n\nThis page lists the built-in functions.\n"
+        "Names, signatures and results are the same as in\n"
         "[Flink's system functions](https://nightlies.apache.org/flink/flink-docs-stable/docs/dev/table/functions/systemfunctions/).\n"
-        "Where Flink's answer is wrong, see [compatibility](compatibility.md).\n"
+        "[Compatibility](compatibility.md) lists the functions whose answer differs\n"
+        "because Flink's is wrong.\n"
+        "You can also write [functions in Python](user-functions.md).\n"
         f"\n## Aggregates ({len(aggregates)})\n\n{_listed(aggregates)}\n"
         f"\n## Scalar functions ({len(scalars)})\n\n{_listed(scalars)}\n"
         f"\n## Operators and special forms ({len(operators)})\n\n{_listed(operators)}\n"
@@ -116,7 +121,9 @@ def _listed(names: Iterable[str]) -> str:
 def connectors_page() -> str:
     text = (
         NOTE + "# Connector and format options\n\n"
-        "How to use them, and how to write one: [connectors](connectors.md).\n"
+        "This page lists the options that a table's `WITH` clause may have, for each connector and format,\n"
+        "and their metadata columns. [Connectors](connectors.md) shows how to use connectors,\n"
+        "and how to write one.\n"
     )
     for name in connectors.identifiers():
         found = connectors.connector({"connector": name})
@@ -147,13 +154,18 @@ def _option_table(declared: Iterable[ConnectorOption]) -> str:
         )
         for o in declared
     ]
-    return table(("Option", "Default", "Type", "What it does"), rows) if rows else "No options.\n"
+    return table(("Option", "Default", "Type", "Meaning"), rows) if rows else "No options.\n"
 
 
 def compatibility_page() -> str:
     data = tomllib.loads((DOCS / "compatibility.toml").read_text(encoding="utf-8"))
     three = ("what", "flink", "tidemill")
-    text = NOTE + "# Compatibility with Flink 2.3\n\n## Other defaults\n\n"
+    text = NOTE + (
+        "# Compatibility with Flink 2.3\n\nThis page lists all known differences from Flink,\n"
+        "and the features that Tidemill does not support.\n"
+        "[Migrating](migrating.md) is the shorter introduction.\n"
+        "\n## Other defaults\n\n"
+    )
     text += table(("Option", "Flink", "Tidemill"), ([e[k] for k in three] for e in data["default"]))
     text += "\n## Differs from Flink on purpose\n\nIn these cases Flink's answer is wrong or missing.\n\n"
     text += table(("Where", "Flink", "Tidemill"), ([e[k] for k in three] for e in data["better"]))

@@ -111,3 +111,24 @@ def test_a_row_that_goes_too_late_is_in_its_window(tmp_path: Path, spark: SparkS
         f"({joined}), DESCRIPTOR(ts), INTERVAL '1' HOUR)) GROUP BY window_start, window_end"
     )
     assert found == [("+I", (10, 1, 7)), ("+I", (12, 1, 7)), ("+I", (15, 1, 7))]
+
+
+def test_a_first_row_is_in_both_windows_of_a_join(tmp_path: Path, spark: SparkSession) -> None:
+    """The operator of the first rows runs once for each side, and Spark runs both sides in one task."""
+    path = tmp_path / "ticks.csv"
+    path.write_text("a,1,2024-05-01 10:00:10\na,1,2024-05-01 10:00:20\nb,2,2024-05-01 10:01:10\n")
+    session = Session({"parallelism.default": "1", "tidemill.epoch.max-rows": "2"})
+    session.execute(TICKS.format(path=path))
+
+    def windows(columns: str) -> str:
+        first = (
+            f"SELECT {columns}, ts FROM (SELECT *, ROW_NUMBER() OVER (PARTITION BY k, n ORDER BY ts) AS p"
+            " FROM ticks) WHERE p = 1"
+        )
+        return f"TABLE(CUMULATE(({first}), DESCRIPTOR(ts), INTERVAL '30' SECOND, INTERVAL '1' MINUTE))"
+
+    found = session.changes(
+        f"SELECT x.n, y.k, y.n, EXTRACT(MINUTE FROM y.window_end) FROM {windows('n')} AS x JOIN"
+        f" {windows('k, n')} AS y ON x.window_start = y.window_start AND x.window_end = y.window_end"
+    )
+    assert folded(found) == Counter([(1, "a", 1, 0), (1, "a", 1, 1), (2, "b", 2, 1), (2, "b", 2, 2)])

@@ -8,133 +8,135 @@ AUTO_PARALLELISM = Option(
     key="execution.batch.adaptive.auto-parallelism.enabled",
     kind=bool,
     default=True,
-    doc="Whether each stage behind an exchange has as many tasks as its data asks for. Without, all have "
-    "`parallelism.default`.",
+    doc="Whether the size of its data decides how many tasks a stage behind an exchange has. If "
+    "false, each such stage has `parallelism.default` tasks.",
 )
 MIN_PARALLELISM = Option(
     key="execution.batch.adaptive.auto-parallelism.min-parallelism",
     kind=int,
     default=1,
     least=1,
-    doc="The fewest tasks of such a stage. Unset, a stage with little data still uses the cores there are, "
-    "as long as each of its tasks has a megabyte.",
+    doc="The fewest tasks of such a stage. Unset, a stage with little data still uses all cores, as "
+    "long as each of its tasks has a megabyte.",
 )
 MAX_PARALLELISM = Option(
     key="execution.batch.adaptive.auto-parallelism.max-parallelism",
     kind=int,
     default=128,
     least=1,
-    doc="The most tasks of such a stage; `parallelism.default` where only that is set.",
+    doc="The most tasks of such a stage. If only `parallelism.default` is set, its value.",
 )
 TASK_VOLUME = Option(
     key="execution.batch.adaptive.auto-parallelism.avg-data-volume-per-task",
     kind=MemorySize,
     default=MemorySize(16 << 20),
     least=1,
-    doc="About how many bytes a task of such a stage gets. Unset, tasks get up to 64 MB each where that is "
-    "enough for all cores: more tasks than there are cores cost more than they bring.",
+    doc="The approximate number of bytes for a task of such a stage. Unset, a task gets up to 64 MB, "
+    "if that is enough data for all cores: more tasks than cores cost more than they save.",
 )
 SOURCE_PARALLELISM = Option(
     key="execution.batch.adaptive.auto-parallelism.default-source-parallelism",
     kind=int,
     default=0,
-    doc="The fewest tasks that a table is read by; 0: as many as there are cores. Large files make more.",
+    doc="The fewest tasks that read a table; 0: the number of cores. Large files need more tasks.",
 )
 ADAPTIVE_BROADCAST = Option(
     key="table.optimizer.adaptive-broadcast-join.strategy",
     kind=str,
     default="AUTO",
     choices=("AUTO", "RUNTIME_ONLY", "NONE"),
-    doc="When a side of a join that fits `table.optimizer.join.broadcast-threshold` is chosen to be sent to "
-    "every task: before and while the query runs, only while it runs, or only before.",
+    doc="When Tidemill decides to send a side of a join that fits "
+    "`table.optimizer.join.broadcast-threshold` to every task. AUTO: before the query and while "
+    "it runs. RUNTIME_ONLY: only while it runs. NONE: only before.",
 )
 SKEWED_JOIN = Option(
     key="table.optimizer.skewed-join-optimization.strategy",
     kind=str,
     default="AUTO",
     choices=("AUTO", "FORCED", "NONE"),
-    doc="Whether what is far too much for one task of a join is cut into several: where that costs no "
-    "further exchange, always, or never.",
+    doc="Whether a join cuts a partition that is far too large for one task. AUTO: if this needs no "
+    "further exchange. FORCED: always. NONE: never.",
 )
 SKEWED_FACTOR = Option(
     key="table.optimizer.skewed-join-optimization.skewed-factor",
     kind=float,
     default=4.0,
     above=0,
-    doc="How many times the median a task's data must be to be cut.",
+    doc="A partition is cut only if it is larger than the median partition times this factor.",
 )
 SKEWED_THRESHOLD = Option(
     key="table.optimizer.skewed-join-optimization.skewed-threshold",
     kind=MemorySize,
     default=MemorySize(256 << 20),
     least=1,
-    doc="How large a task's data must be to be cut.",
+    doc="A partition is cut only if it is larger than this size.",
 )
 DYNAMIC_FILTERING = Option(
     key="table.optimizer.dynamic-filtering.enabled",
     kind=bool,
     default=True,
-    doc="Whether partitions of a table are left out that the other side of a join turns out to have no rows "
-    "for.",
+    doc="Whether a join skips partitions of a table for which the other side has no rows, while the "
+    "query runs.",
 )
 RUNTIME_FILTER = Option(
     key="table.optimizer.runtime-filter.enabled",
     kind=bool,
     default=False,
-    doc="Whether rows are left out before an exchange that the small side of their join has no key for.",
+    doc="Whether a join drops rows before an exchange if its small side has no such key.",
 )
 RUNTIME_FILTER_BUILD = Option(
     key="table.optimizer.runtime-filter.max-build-data-size",
     kind=MemorySize,
     default=MemorySize(150 << 20),
-    doc="The most bytes that the small side may have for that.",
+    doc="The largest size of the small side for such a filter.",
 )
 RUNTIME_FILTER_PROBE = Option(
     key="table.optimizer.runtime-filter.min-probe-data-size",
     kind=MemorySize,
     default=MemorySize(10 << 30),
-    doc="The fewest bytes that the large side must have for that.",
+    doc="The smallest size of the large side for such a filter.",
 )
 SPECULATION = Option(
     key="execution.batch.speculative.enabled",
     kind=bool,
     default=False,
-    doc="Whether slow tasks are started again elsewhere, and the first to end counts. On a cluster they are "
-    "unless it is set. Read when Spark starts.",
+    doc="Whether a slow task gets a copy on another host, and the first to end counts. Unset: true on "
+    "a cluster, false within one machine. Read when Spark starts.",
 )
 SPECULATION_ATTEMPTS = Option(
     key="execution.batch.speculative.max-concurrent-executions",
     kind=int,
     default=2,
     least=1,
-    doc="The most attempts at a task that run at once. With 1 there are no copies; Spark never starts more "
-    "than one, so that more than 2 means 2. Read when Spark starts.",
+    doc="The most attempts at a task at one time. With 1 there are no copies. Spark starts at most "
+    "one copy, so more than 2 means 2. Read when Spark starts.",
 )
 BLOCK_SLOW_NODES = Option(
     key="execution.batch.speculative.block-slow-node-duration",
     kind=Duration,
     default=Duration(60_000),
-    doc="How long a host gets no more tasks after a copy of one of its tasks came first elsewhere; 0: it "
-    "goes on getting them. Some host is always left. Read when Spark starts.",
+    doc="How long a host gets no more tasks after the copy of one of its tasks ended first on another "
+    "host; 0: the host is never blocked. At least one host is always left. Read when Spark "
+    "starts.",
 )
 SLOW_CHECK_INTERVAL = Option(
     key="slow-task-detector.check-interval",
     kind=Duration,
     default=Duration(1000),
-    doc="How often slow tasks are looked for. Read when Spark starts.",
+    doc="The interval between two checks for slow tasks. Read when Spark starts.",
 )
 SLOW_LOWER_BOUND = Option(
     key="slow-task-detector.execution-time.baseline-lower-bound",
     kind=Duration,
     default=Duration(60_000),
-    doc="A task that has run for less is not slow. Read when Spark starts.",
+    doc="A task with a shorter run time is not slow. Read when Spark starts.",
 )
 SLOW_MULTIPLIER = Option(
     key="slow-task-detector.execution-time.baseline-multiplier",
     kind=float,
     default=1.5,
     above=0,
-    doc="A task is slow that has run for as many times the median. Read when Spark starts.",
+    doc="A task is slow if its run time is longer than the median times this factor. Read when Spark starts.",
 )
 SLOW_RATIO = Option(
     key="slow-task-detector.execution-time.baseline-ratio",
@@ -142,7 +144,8 @@ SLOW_RATIO = Option(
     default=0.75,
     least=0,
     most=1,
-    doc="The share of a stage's tasks that must have ended before any is slow. Read when Spark starts.",
+    doc="The share of a stage's tasks that must have ended before a task counts as slow. Read when "
+    "Spark starts.",
 )
 BLOCKING = "ALL_EXCHANGES_BLOCKING"
 SHUFFLE_MODE = Option(
@@ -155,8 +158,9 @@ SHUFFLE_MODE = Option(
         "ALL_EXCHANGES_HYBRID_FULL",
         "ALL_EXCHANGES_HYBRID_SELECTIVE",
     ),
-    doc="With all values but the first, tasks that read an exchange run beside those that write it where all "
-    "tasks of the query have slots at once; else exchanges are blocking. EXPLAIN says which, and why.",
+    doc="ALL_EXCHANGES_BLOCKING: a stage begins when its input is complete. With all other values the "
+    "tasks that read an exchange run beside the tasks that write it, if all tasks of the query "
+    "have slots at once; otherwise exchanges are blocking. EXPLAIN shows the mode and the reason.",
 )
 OPTIONS = (
     AUTO_PARALLELISM,

@@ -9,8 +9,9 @@ RESULT_MODE = Option(
     kind=str,
     default="TABLEAU",
     choices=("TABLE", "TABLEAU", "CHANGELOG"),
-    doc="How `tidemill sql` shows a query: TABLEAU and CHANGELOG print the changelog with its `op` column, "
-    "TABLE the table that it makes, on a terminal while it changes. Flink's default is TABLE.",
+    doc="How `tidemill sql` shows a query. TABLEAU and CHANGELOG print the changelog with its `op` "
+    "column. TABLE prints the table that the changes make, on a terminal while it changes. "
+    "Flink's default is TABLE.",
 )
 MAX_RESULT_ROWS = Option(
     key="sql-client.execution.max-table-result.rows",
@@ -23,7 +24,7 @@ PRINT_TIME_COST = Option(
     key="sql-client.display.print-time-cost",
     kind=bool,
     default=True,
-    doc="Whether the row count below a result says how long the statement took.",
+    doc="Whether the row count below a result includes the run time of the statement.",
 )
 VERBOSE = Option(
     key="sql-client.verbose",
@@ -37,7 +38,7 @@ LAYOUT = Option(
     default="AUTO",
     choices=("AUTO", "TABLE", "VERTICAL"),
     own=True,
-    doc="How a row is shown: TABLE in a line, VERTICAL with a line for each column. AUTO is TABLE, but "
-    "VERTICAL on a terminal that is too narrow for the table.",
+    doc="The layout of a row: TABLE on one line, VERTICAL with a line for each column. AUTO is TABLE, "
+    "but VERTICAL on a terminal that is too narrow for the table.",
 )
 OPTIONS = (RESULT_MODE, MAX_RESULT_ROWS, PRINT_TIME_COST, VERBOSE, LAYOUT)

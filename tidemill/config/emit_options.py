@@ -45,17 +45,17 @@ LATE_ROWS = Option(
     default="drop",
     choices=("drop", "correct"),
     own=True,
-    doc="Whether late rows are dropped or correct earlier results. Windows are corrected for as long as "
-    "`table.exec.emit.allow-lateness` (with late fire also if this is `drop`), OVER by time for as long as "
-    "its state is kept.",
+    doc="Whether late rows are dropped or correct earlier results. A window can be corrected for "
+    "`table.exec.emit.allow-lateness` (with late fire also if this option is `drop`), OVER by "
+    "time as long as its state is kept.",
 )
 LATE_ROWS_TABLE = Option(
     key="tidemill.late-rows.table",
     kind=str,
     default="",
     own=True,
-    doc="A table that collects rows that are too late to count: the operator, the watermark that had been "
-    "reached, and the row as JSON.",
+    doc="A table that collects the late rows: the operator, the watermark at that moment, and the row "
+    "as JSON.",
 )
 OPTIONS = (
     EARLY_FIRE_ENABLED,

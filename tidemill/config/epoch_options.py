@@ -10,14 +10,14 @@ MAX_ROWS = Option(
     default=0,
     least=0,
     own=True,
-    doc="At most so many rows of each source in one epoch; 0 is no limit. Where both are set, the smaller "
-    "of this and `table.exec.mini-batch.size` counts.",
+    doc="The most rows of each source in one epoch; 0 is no limit. If `table.exec.mini-batch.size` is "
+    "set, too, the smaller value counts.",
 )
 MAX_BYTES = Option(
     key="tidemill.epoch.max-bytes",
     kind=MemorySize,
     default=MemorySize(256 << 20),
     own=True,
-    doc="At most about so many bytes of each source in one epoch; 0 is no limit.",
+    doc="The approximate number of bytes of each source in one epoch, at most; 0 is no limit.",
 )
 OPTIONS = (MAX_ROWS, MAX_BYTES)

@@ -16,31 +16,31 @@ PARALLELISM = Option(
     kind=int,
     default=0,
     doc="Number of partitions of a job's exchanges and state; 0 takes the number of cores Spark has. "
-    "A job that goes on with another number spreads its state anew.",
+    "If a job continues with another number, its state is spread over the new partitions.",
 )
 CHECKPOINT_DIRECTORY = Option(
     key="execution.checkpointing.dir",
     kind=str,
     default="",
-    doc="Where a job keeps its epochs' records and its state. A job that finds its own records there goes "
-    "on after the last committed epoch. Later jobs of one session use `job-2`, `job-3`... in it. Unset: a "
-    "temporary directory that goes with the job.",
+    doc="The directory of a job's epoch records and state. A job that finds its own records there "
+    "continues after the last committed epoch. Later jobs of one session use `job-2`, `job-3`... "
+    "in it. Unset: a temporary directory, removed with the job.",
 )
 SAVEPOINT_DIRECTORY = Option(
     key="execution.checkpointing.savepoint-dir",
     kind=str,
     default="",
     formerly=("state.savepoints.dir",),
-    doc="Where CREATE SAVEPOINT and STOP JOB ... WITH SAVEPOINT write savepoints, each in a folder of its "
-    "own. Formerly `state.savepoints.dir`.",
+    doc="The directory in which CREATE SAVEPOINT and STOP JOB ... WITH SAVEPOINT write savepoints, "
+    "each in its own folder. Formerly `state.savepoints.dir`.",
 )
 RECOVERY_PATH = Option(
     key="execution.state-recovery.path",
     kind=str,
     default="",
     formerly=("execution.savepoint.path",),
-    doc="A savepoint, or the checkpoint directory of a job that has ended, that a job starts from if its own "
-    "checkpoint directory has no job yet. Formerly `execution.savepoint.path`.",
+    doc="The path of a savepoint, or the checkpoint directory of a job that has ended. A job starts "
+    "from it if its own checkpoint directory has no job yet. Formerly `execution.savepoint.path`.",
 )
 CLAIM_MODE = Option(
     key="execution.state-recovery.claim-mode",
@@ -48,16 +48,17 @@ CLAIM_MODE = Option(
     default="NO_CLAIM",
     formerly=("execution.savepoint-restore-mode",),
     choices=("NO_CLAIM", "CLAIM"),
-    doc="NO_CLAIM leaves the savepoint as it is, for any number of jobs. CLAIM gives it to the job, which "
-    "removes it once it has taken it up. Formerly `execution.savepoint-restore-mode`.",
+    doc="NO_CLAIM leaves the savepoint unchanged, for any number of jobs. CLAIM gives the savepoint "
+    "to the job, which removes it after the start. Formerly `execution.savepoint-restore-mode`.",
 )
 IGNORE_UNCLAIMED = Option(
     key="execution.state-recovery.ignore-unclaimed-state",
     kind=bool,
     default=False,
     formerly=("execution.savepoint.ignore-unclaimed-state",),
-    doc="Whether a query may start from the savepoint of a larger one, such as a STATEMENT SET with another "
-    "INSERT: state that it does not need is left out. Formerly `execution.savepoint.ignore-unclaimed-state`.",
+    doc="Whether a query may start from the savepoint of a larger query, such as a STATEMENT SET with "
+    "another INSERT. The job leaves out the state that it does not need. Formerly "
+    "`execution.savepoint.ignore-unclaimed-state`.",
 )
 EVOLUTION = Option(
     key="tidemill.evolution",
@@ -65,16 +66,17 @@ EVOLUTION = Option(
     default="keep",
     own=True,
     choices=("keep", "backfill"),
-    doc="What ALTER JOB ... AS does with state of the old query. `keep` lets the new query take over what "
-    "means the same to it, and refuses other changes. `backfill` computes the new query from the beginning "
-    "of its sources, and gives the sinks the difference.",
+    doc="How ALTER JOB ... AS treats the state of the old query. With `keep` the new query takes over "
+    "state that has the same meaning, and other changes are refused. `backfill` computes the new "
+    "query from the beginning of its sources, and sends the difference to the sinks.",
 )
 SAVEPOINT_TARGET = Option(
     key="tidemill.savepoint.target",
     kind=str,
     default="",
     own=True,
-    doc="Where INSERT, UPDATE and DELETE of a table of a catalog of type `savepoint` write a new savepoint.",
+    doc="The path of the new savepoint that INSERT, UPDATE and DELETE of a table in a catalog of type "
+    "`savepoint` write.",
 )
 BUILD_SOURCES = Option(
     key="tidemill.savepoint.sources",
@@ -82,23 +84,24 @@ BUILD_SOURCES = Option(
     default="READ",
     own=True,
     choices=("READ", "UNREAD"),
-    doc="What CREATE SAVEPOINT ... FOR INSERT does with the sources. READ: what they hold when the statement "
-    "runs counts as read, and the job reads what comes after. UNREAD: the job begins where the options of "
-    "each source say, such as `scan.startup.mode`.",
+    doc="How CREATE SAVEPOINT ... FOR INSERT treats the sources. READ: their current content counts "
+    "as read, and the job reads only later rows. UNREAD: the options of each source decide where "
+    "the job begins, such as `scan.startup.mode`.",
 )
 CHECKPOINT_INTERVAL = Option(
     key="execution.checkpointing.interval",
     kind=Duration,
     default=Duration(0),
-    doc="Accepted for Flink's scripts; every epoch is a checkpoint here, so it changes nothing.",
+    doc="Accepted for Flink's scripts, without effect: every epoch is a checkpoint.",
 )
 ARROW_EXPRESSIONS = Option(
     key="table.exec.arrow-expressions.enabled",
     kind=bool,
     default=True,
     own=True,
-    doc="Whether a streaming job evaluates projections and filters over Arrow batches, in the Python worker "
-    "that has the rows, if all of their functions can be evaluated there exactly. Otherwise the JVM does.",
+    doc="Whether a streaming job computes projections and filters over Arrow batches, in the Python "
+    "worker that has the rows. A projection or filter qualifies if the worker computes all of its "
+    "functions exactly. Otherwise the JVM computes it.",
 )
 OPTIONS = (
     ARROW_EXPRESSIONS,

@@ -11,13 +11,13 @@ IDLE_TIMEOUT = Option(
     key="sql-gateway.session.idle-timeout",
     kind=Duration,
     default=Duration(600_000),
-    doc="A session that nobody has used for so long is closed; 0 never closes one.",
+    doc="A session that is unused for this time is closed; 0 never closes a session.",
 )
 CHECK_INTERVAL = Option(
     key="sql-gateway.session.check-interval",
     kind=Duration,
     default=Duration(60_000),
-    doc="How often idle sessions are looked for; 0 does not look.",
+    doc="The interval between two checks for idle sessions; 0 turns the checks off.",
 )
 MAX_SESSIONS = Option(
     key="sql-gateway.session.max-num",
@@ -38,20 +38,20 @@ MIN_WORKERS = Option(
     kind=int,
     default=5,
     least=0,
-    doc="How many threads stay when there is nothing to do.",
+    doc="How many idle threads stay.",
 )
 KEEPALIVE = Option(
     key="sql-gateway.worker.keepalive-time",
     kind=Duration,
     default=Duration(300_000),
-    doc="How long a thread beyond these stays idle before it ends.",
+    doc="How long a further thread stays idle before it ends.",
 )
 ENDPOINTS = Option(
     key="sql-gateway.endpoint.type",
     kind=str,
     default="rest",
-    doc="Which endpoints the gateway opens, by name, with commas or semicolons between them: `rest`, "
-    "`hiveserver2`, or one that a package brings.",
+    doc="The endpoints that the gateway opens, by name, separated by commas or semicolons: `rest`, "
+    "`hiveserver2`, or an endpoint of another package.",
 )
 REST_ADDRESS = Option(
     key="sql-gateway.endpoint.rest.bind-address",
@@ -64,7 +64,7 @@ REST_PORT = Option(
     kind=int,
     default=8083,
     least=0,
-    doc="Its port; 0 takes a free one.",
+    doc="The port of the REST endpoint; 0 takes a free port.",
 )
 MAX_REQUEST = Option(
     key="rest.server.max-content-length",
@@ -77,14 +77,15 @@ HEADER_TIMEOUT = Option(
     kind=Duration,
     default=Duration(20_000),
     own=True,
-    doc="How long the headers of a request may take to come; then its connection is closed.",
+    doc="How long the headers of a request may take to arrive. After this time the gateway closes the "
+    "connection.",
 )
 RESULT_MEMORY = Option(
     key="tidemill.gateway.result.memory",
     kind=MemorySize,
     default=MemorySize(4 << 20),
     own=True,
-    doc="How much of one result is kept in memory; the rest of its pages lie on disk.",
+    doc="How much of one result is kept in memory; its other pages are on disk.",
 )
 RESULT_AHEAD = Option(
     key="tidemill.gateway.result.ahead",
@@ -98,7 +99,7 @@ DIRECTORY = Option(
     kind=str,
     default="",
     own=True,
-    doc="Where the gateway keeps its store, the checkpoints of its jobs and its results; unset: "
+    doc="The directory of the gateway's store, the checkpoints of its jobs and its results. Unset: "
     "`~/.local/state/tidemill/gateway` (`$XDG_STATE_HOME`).",
 )
 STORE = Option(
@@ -115,8 +116,9 @@ AUTHENTICATION = Option(
     default="",
     choices=("", "NONE", "PASSWORD"),
     own=True,
-    doc="PASSWORD: each request says who asks, by a password or a bearer token, and nobody sees what is "
-    "another's. NONE: everybody may do everything. Unset is NONE, on an address of this machine alone.",
+    doc="PASSWORD: each request names its user, by a password or a bearer token, and users see only "
+    "their own sessions and jobs. NONE: everybody may do everything. Unset is NONE, and only "
+    "allowed on an address of this machine.",
 )
 USERS_FILE = Option(
     key="tidemill.gateway.users-file",
@@ -130,40 +132,41 @@ AUTHENTICATOR = Option(
     kind=str,
     default="",
     own=True,
-    doc="Instead of the file: `module:function`, which is given a name and a password, and says whether they "
-    "are right.",
+    doc="Instead of the file of users: `module:function`. The function gets a name and a password, "
+    "and returns whether they are right.",
 )
 TLS_CERTIFICATE = Option(
     key="tidemill.gateway.tls.certificate-file",
     kind=str,
     default="",
     own=True,
-    doc="The endpoints speak TLS, with this certificate (PEM, with its chain).",
+    doc="The certificate (PEM, with its chain) with which the endpoints use TLS.",
 )
 TLS_KEY = Option(
     key="tidemill.gateway.tls.private-file",
     kind=str,
     default="",
     own=True,
-    doc="The certificate's key (PEM); unset: it lies in the certificate's file.",
+    doc="The certificate's key (PEM). Unset: the key is in the certificate's file.",
 )
 ALLOWED_PATHS = Option(
     key="tidemill.gateway.allowed-paths",
     kind=str,
     default="",
     own=True,
-    doc="Which files SQL may read and write: absolute paths and URIs with semicolons between them, each with "
-    "all that is below it; `*` is any. `{user}` stands for who asks, `ann=/data/x` is for the user ann only. "
-    "Unset is `*`, but with PASSWORD it must be set. What the gateway keeps for itself is always closed.",
+    doc="The files that SQL may read and write: absolute paths and URIs separated by semicolons, each "
+    "with everything below it; `*` is any. `{user}` stands for the name of the current user, "
+    "`ann=/data/x` is for the user ann only. Unset is `*`, but with PASSWORD it must be set. The "
+    "gateway's own files are always closed.",
 )
 ALLOWED_CONNECTORS = Option(
     key="tidemill.gateway.allowed-connectors",
     kind=str,
     default="",
     own=True,
-    doc="Which connectors SQL may use, in the same form: `filesystem;datagen;ann=jdbc`. `*` is any; where "
-    "paths are limited it is any but `spark`, which reaches every file. Unset is `*`, but with PASSWORD it "
-    "must be set.",
+    doc="The connectors that SQL may use, in the same form: `filesystem;datagen;ann=jdbc`. `*` is "
+    "any. If paths are limited, `*` is any but `spark`, which reaches every file. Unset is `*`, "
+    "but with PASSWORD it must be set.",
 )
 USER_CODE = Option(
     key="tidemill.gateway.user-code",
@@ -171,46 +174,48 @@ USER_CODE = Option(
     default="",
     choices=("", "true", "false"),
     own=True,
-    doc="Whether SQL may call functions in Python, which can do all that the gateway can. Unset is true, but "
-    "false with PASSWORD.",
+    doc="Whether SQL may call functions in Python, which have all rights of the gateway. Unset is "
+    "true, but false with PASSWORD.",
 )
 ALLOWED_MODULES = Option(
     key="tidemill.gateway.allowed-modules",
     kind=str,
     default="*",
     own=True,
-    doc="Which modules of Python such functions may be of, in the same form: `company.functions;ann=scores`. "
-    "Only `*` allows files in `python.files`.",
+    doc="The Python modules that such functions may come from, in the same form: "
+    "`company.functions;ann=scores`. Only `*` allows files in `python.files`.",
 )
 KEY_FILE = Option(
     key="tidemill.gateway.key-file",
     kind=str,
     default="",
     own=True,
-    doc="The key that sessions, jobs and catalogs are encrypted with in the store; made where there is none. "
-    "Unset: `key` in the gateway's directory.",
+    doc="The key with which the store encrypts sessions, jobs and catalogs. A missing file is "
+    "created. Unset: `key` in the gateway's directory.",
 )
 AUDIT_FILE = Option(
     key="tidemill.gateway.audit-file",
     kind=str,
     default="",
     own=True,
-    doc="Where a line of JSON is added for each session, statement and refused login; unset: nowhere.",
+    doc="A file that gets a line of JSON for each session, statement and refused login. Unset: no file.",
 )
 METRICS_USERS = Option(
     key="tidemill.gateway.metrics.users",
     kind=str,
     default="",
     own=True,
-    doc="Users who see the metrics of all users' jobs, with commas between them; others see their own.",
+    doc="Users that see the metrics of all users' jobs, separated by commas; other users see the "
+    "metrics of their own jobs.",
 )
 OTLP_ENDPOINT = Option(
     key="tidemill.gateway.otlp-endpoint",
     kind=str,
     default="",
     own=True,
-    doc="Where a collector of OpenTelemetry takes OTLP over HTTP, as `http://127.0.0.1:4318`: it is sent a "
-    "span for each statement and epoch, and the metrics. Needs `pip install 'tidemill[otel]'`.",
+    doc="The address of an OpenTelemetry collector that takes OTLP over HTTP, as "
+    "`http://127.0.0.1:4318`. The gateway sends it a span for each statement and epoch, and the "
+    "metrics. Needs `pip install 'tidemill[otel]'`.",
 )
 USER_SESSIONS = Option(
     key="tidemill.gateway.user.max-sessions",
@@ -218,7 +223,7 @@ USER_SESSIONS = Option(
     default=0,
     least=0,
     own=True,
-    doc="How many sessions a user may have open; 0 for as many as there may be.",
+    doc="How many sessions a user may have open; 0: no limit for a single user.",
 )
 USER_OPERATIONS = Option(
     key="tidemill.gateway.user.max-operations",
@@ -226,14 +231,15 @@ USER_OPERATIONS = Option(
     default=0,
     least=0,
     own=True,
-    doc="How many statements of a user may wait or run; 0 for any number.",
+    doc="How many statements of a user may wait or run; 0: no limit.",
 )
 USER_RESULTS = Option(
     key="tidemill.gateway.user.max-result-size",
     kind=MemorySize,
     default=MemorySize(0),
     own=True,
-    doc="A user whose open results are larger gets no new statement until one is closed; 0 for any size.",
+    doc="If a user's open results are larger, the user gets no new statement until a result is "
+    "closed; 0: no limit.",
 )
 OPTIONS = (
     IDLE_TIMEOUT,

@@ -9,7 +9,7 @@ DIRECTORY = Option(
     kind=str,
     default="",
     own=True,
-    doc="The folder with what is known of jobs that have ended, a file for each run. Unset: `job-history` "
+    doc="The folder for the history of ended jobs, with a file for each run. Unset: `job-history` "
     "below `~/.local/state/tidemill`, or below the gateway's directory.",
 )
 MAX_JOBS = Option(
@@ -18,6 +18,6 @@ MAX_JOBS = Option(
     default=1000,
     least=0,
     own=True,
-    doc="How many runs are kept, of a gateway's users each; 0 keeps none.",
+    doc="How many runs are kept, in a gateway for each user; 0 keeps none.",
 )
 OPTIONS = (DIRECTORY, MAX_JOBS)

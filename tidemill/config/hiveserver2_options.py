@@ -16,27 +16,28 @@ PORT = Option(
     kind=int,
     default=10000,
     least=0,
-    doc="Its port, for binary and HTTP transport, with SASL or without; 0 takes a free one.",
+    doc="The port of the HiveServer2 endpoint, for binary and HTTP transport, with SASL or without; 0 "
+    "takes a free port.",
 )
 MAX_MESSAGE = Option(
     key=f"{_PREFIX}.max.message.size",
     kind=MemorySize,
     default=MemorySize(100 << 20),
-    doc="The longest request that it reads.",
+    doc="The longest request that the HiveServer2 endpoint reads.",
 )
 LOGIN_TIMEOUT = Option(
     key=f"{_PREFIX}.login.timeout",
     kind=Duration,
     default=Duration(20_000),
-    doc="How long a client may take to begin and to log in, and to send a request that it has begun (a long "
-    "one has a second more for each 4 kB).",
+    doc="How long a client may take to begin and to log in, and to complete a request. A long request "
+    "has a second more for each 4 kB.",
 )
 MAX_CONNECTIONS = Option(
     key=f"{_PREFIX}.worker.threads.max",
     kind=int,
     default=512,
     least=1,
-    doc="How many clients may be connected: each has a thread of its own. Others are turned away.",
+    doc="How many clients may be connected; each client has its own thread. Further clients are refused.",
 )
 RESULT_MODE = Option(
     key="tidemill.gateway.hiveserver2.result-mode",
@@ -44,7 +45,8 @@ RESULT_MODE = Option(
     default="rows",
     choices=("rows", "table"),
     own=True,
-    doc="What a session of this endpoint gets of a streaming query: `rows` as they come, where an update is "
-    "an error, as the protocol has none; `table`, the final table of a query that ends.",
+    doc="The result of a streaming query for sessions of this endpoint. `rows`: rows in order of "
+    "arrival; an update is an error, because the protocol has no updates. `table`: the final "
+    "table of a query that ends.",
 )
 OPTIONS = (HOST, PORT, MAX_MESSAGE, LOGIN_TIMEOUT, MAX_CONNECTIONS, RESULT_MODE)

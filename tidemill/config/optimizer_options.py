@@ -9,13 +9,14 @@ AGG_PHASE_STRATEGY = Option(
     kind=str,
     default="AUTO",
     choices=("AUTO", "ONE_PHASE", "TWO_PHASE"),
-    doc="Whether an aggregation is cut into a local and a global phase where that is possible.",
+    doc="Whether an aggregation is cut into a local and a global phase, if that is possible.",
 )
 DISTINCT_SPLIT_ENABLED = Option(
     key="table.optimizer.distinct-agg.split.enabled",
     kind=bool,
     default=False,
-    doc="Whether aggregations with DISTINCT are split into a partial one per bucket and a final one.",
+    doc="Whether an aggregation with DISTINCT is split into a partial aggregation per bucket and a "
+    "final aggregation.",
 )
 DISTINCT_SPLIT_BUCKETS = Option(
     key="table.optimizer.distinct-agg.split.bucket-num",
@@ -28,7 +29,7 @@ INCREMENTAL_AGG_ENABLED = Option(
     key="table.optimizer.incremental-agg-enabled",
     kind=bool,
     default=True,
-    doc="Whether the inner phases of a split distinct aggregation are merged into an incremental one.",
+    doc="Whether the inner phases of a split distinct aggregation become one incremental aggregation.",
 )
 DISTINCT_STATE_REUSE = Option(
     key="table.optimizer.distinct-state-reuse",
@@ -36,11 +37,11 @@ DISTINCT_STATE_REUSE = Option(
     default="AUTO",
     choices=("AUTO", "ON", "OFF"),
     own=True,
-    doc="Whether `COUNT(DISTINCT v)` by keys with few known values (`WHERE k IN ('A', 'B')`, a CASE of "
-    "constants) keeps each `v` once, with a bit for each of them, instead of once for each key. AUTO: where "
-    "rows only come and the state is hardly larger even if no two keys have a value in common. ON: also "
-    "where rows go again. For streaming: in `TUMBLE`, `HOP` and `CUMULATE` windows by event time, without "
-    "windows with mini-batches and without a state TTL.",
+    doc="Whether `COUNT(DISTINCT v)` by keys with few known values (`WHERE k IN ('A', 'B')`, a CASE "
+    "of constants) keeps each `v` once, with a bit for each key, instead of once for each key. "
+    "AUTO: if rows are never taken back, and the state is hardly larger even if no two keys share "
+    "a value. ON: also if rows are taken back. For streaming: in `TUMBLE`, `HOP` and `CUMULATE` "
+    "windows by event time, without windows with mini-batches and without a state TTL.",
 )
 BROADCAST_THRESHOLD = Option(
     key="table.optimizer.join.broadcast-threshold",
@@ -48,15 +49,16 @@ BROADCAST_THRESHOLD = Option(
     default=10 << 20,
     least=-1,
     most=LONG,
-    doc="The most bytes that one side of a batch join may have to be sent to every task instead of being "
-    "exchanged; -1 sends none.",
+    doc="If a side of a batch join is smaller, Spark may send it to every task instead of exchanging "
+    "it; -1 turns this off.",
 )
 NON_DETERMINISTIC_UPDATES = Option(
     key="table.optimizer.non-deterministic-update.strategy",
     kind=str,
     default="IGNORE",
     choices=("IGNORE", "TRY_RESOLVE"),
-    doc="Either way a row that goes carries the values that it came with, also of `NOW()` and `UUID()`.",
+    doc="Accepted, without effect: a retraction always has the values of the row that it takes back, "
+    "also of `NOW()` and `UUID()`.",
 )
 OPTIONS = (
     NON_DETERMINISTIC_UPDATES,

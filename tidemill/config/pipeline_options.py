@@ -8,6 +8,7 @@ NAME = Option(
     key="pipeline.name",
     kind=str,
     default="",
-    doc="The job's name in progress lines and in its checkpoint; unset: made of the sink's name.",
+    doc="The job's name in progress lines and in its checkpoint. Unset: a name that contains the "
+    "sink's name.",
 )
 OPTIONS = (NAME,)

@@ -8,7 +8,7 @@ PYTHON_FILES = Option(
     key="python.files",
     kind=str,
     default="",
-    doc="Modules of user functions, separated by commas: .py files, .zip or .whl archives, folders with "
-    "modules in them. The folder of a script that is run, and the current one, need not be listed.",
+    doc="Modules of user functions, separated by commas: .py files, .zip or .whl archives, folders "
+    "with modules. The folder of the running script and the current folder need not be listed.",
 )
 OPTIONS = (PYTHON_FILES,)

@@ -13,10 +13,10 @@ TYPE = Option(
         *("fixed-delay", "fixeddelay", "failure-rate", "failurerate"),
         *("exponential-delay", "exponentialdelay"),
     ),
-    doc="Starts a streaming INSERT's job again, after its last epoch, when what failed lies outside its "
-    "query: a database, a store, processes of Spark's. `none`, `fixed-delay`, `failure-rate` or "
-    "`exponential-delay`. It needs a checkpoint directory. Flink's default with checkpoints is "
-    "`exponential-delay`.",
+    doc="Starts the job of a streaming INSERT again, after its last epoch, if the cause of the "
+    "failure lies outside its query: a database, a store, processes of Spark. `none`, "
+    "`fixed-delay`, `failure-rate` or `exponential-delay`. It needs a checkpoint directory. "
+    "Flink's default with checkpoints is `exponential-delay`.",
 )
 FIXED_ATTEMPTS = Option(
     key="restart-strategy.fixed-delay.attempts",
@@ -29,14 +29,14 @@ FIXED_DELAY = Option(
     key="restart-strategy.fixed-delay.delay",
     kind=Duration,
     default=Duration(1_000),
-    doc="How long `fixed-delay` waits before it does.",
+    doc="How long `fixed-delay` waits before each start.",
 )
 RATE_FAILURES = Option(
     key="restart-strategy.failure-rate.max-failures-per-interval",
     kind=int,
     default=1,
     least=1,
-    doc="How many failures within the interval `failure-rate` bears.",
+    doc="How many failures `failure-rate` accepts within the interval.",
 )
 RATE_INTERVAL = Option(
     key="restart-strategy.failure-rate.failure-rate-interval",
@@ -60,32 +60,33 @@ MAX_BACKOFF = Option(
     key="restart-strategy.exponential-delay.max-backoff",
     kind=Duration,
     default=Duration(60_000),
-    doc="How long it waits at most.",
+    doc="How long `exponential-delay` waits at most.",
 )
 BACKOFF_FACTOR = Option(
     key="restart-strategy.exponential-delay.backoff-multiplier",
     kind=float,
     default=1.5,
-    doc="By what it multiplies the wait after each failure.",
+    doc="The factor by which the wait grows after each failure.",
 )
 BACKOFF_RESET = Option(
     key="restart-strategy.exponential-delay.reset-backoff-threshold",
     kind=Duration,
     default=Duration(3_600_000),
-    doc="After so long without a failure it begins with the first wait again.",
+    doc="After this time without a failure, `exponential-delay` begins with the first wait again.",
 )
 JITTER = Option(
     key="restart-strategy.exponential-delay.jitter-factor",
     kind=float,
     default=0.1,
-    doc="By which part of a wait it is longer or shorter, at random, so that jobs do not all come at once.",
+    doc="The part of a wait that is added or subtracted at random, so that jobs do not all start at once.",
 )
 BACKOFF_ATTEMPTS = Option(
     key="restart-strategy.exponential-delay.attempts-before-reset-backoff",
     kind=int,
     default=2**31 - 1,
     least=0,
-    doc="How often it starts a job again, before the waits begin anew, until the job has failed.",
+    doc="How often `exponential-delay` starts a job again before the job fails. The count starts "
+    "again when the waits start again.",
 )
 OPTIONS = (
     TYPE,

@@ -8,15 +8,16 @@ LOCAL_TIME_ZONE = Option(
     key="table.local-time-zone",
     kind=str,
     default="UTC",
-    doc="The zone in which TIMESTAMP_LTZ values are shown and turned to and from TIMESTAMP: a name of the "
-    "time zone database, `UTC`, or `GMT+03:00`. Flink's default is the zone of the machine.",
+    doc="The time zone for showing TIMESTAMP_LTZ values and for conversions to and from TIMESTAMP: a "
+    "name of the time zone database, `UTC`, or `GMT+03:00`. Flink's default is the zone of the "
+    "machine.",
 )
 MAX_COLUMN_WIDTH = Option(
     key="table.display.max-column-width",
     kind=int,
     default=30,
     least=1,
-    doc="Printed results cut values of types without a fixed length after so many characters.",
+    doc="Printed results cut a value to this number of characters, if its type has no fixed length.",
 )
 DML_SYNC = Option(
     key="table.dml-sync",
@@ -28,15 +29,15 @@ FORCE_RECOMPILE = Option(
     key="table.plan.force-recompile",
     kind=bool,
     default=False,
-    doc="Whether COMPILE PLAN writes over a file that is there.",
+    doc="Whether COMPILE PLAN overwrites an existing file.",
 )
 CATALOG_STORE = Option(
     key="table.catalog-store.kind",
     kind=str,
     default="generic_in_memory",
     choices=("generic_in_memory", "file"),
-    doc="Where CREATE CATALOG lists what it has made: `generic_in_memory` forgets it with the session, "
-    "`file` keeps it for sessions to come. It counts where the session starts.",
+    doc="The list of catalogs that CREATE CATALOG has made: `generic_in_memory` keeps it for the "
+    "session, `file` keeps it for later sessions. Read when a session starts.",
 )
 CATALOG_STORE_PATH = Option(
     key="table.catalog-store.file.path",

@@ -8,8 +8,8 @@ IDLE_TIMEOUT = Option(
     key="table.exec.source.idle-timeout",
     kind=Duration,
     default=Duration(0),
-    doc="After so long without rows, by the clock, a table with a watermark is not waited for by what reads "
-    "others, too; 0 always waits. A table's option `scan.watermark.idle-timeout` takes its place.",
+    doc="After this time without rows, by the clock, a query no longer waits for the watermark of a "
+    "table; 0 always waits. The option `scan.watermark.idle-timeout` of a table has priority.",
 )
 SCAN_IDLE_TIMEOUT = Option(
     key="scan.watermark.idle-timeout",

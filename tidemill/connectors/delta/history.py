@@ -67,7 +67,8 @@ class DeltaHistory:
         if not commit.changes:
             return [file.data_file(self.partitions) for file in (*commit.removed, *commit.added)]
         found = [replace(file.data_file(self.partitions), changes=True) for file in commit.changes]
-        # A file has them in any order: what goes is read first, or a key that both have would be gone.
+        # A file has its changes in any order. If the new row of an update came before the old row, a sink
+        # by primary key would delete the key.
         parts = RETRACTIONS, ALL_KINDS - RETRACTIONS
         return [replace(file, kinds=kinds) for kinds in parts for file in found]
 

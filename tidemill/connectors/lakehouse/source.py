@@ -2,8 +2,10 @@
 
 The unit of reading is a version: at first all files of one, then the files that each later one has added. An
 offset is a place among the rows of a version's files, whose order is fixed, so that the same range always
-has the same rows. Of a stream of changes no epoch ends within a later version: what it takes away comes
-before what it adds, and nobody shall see the one without the other.
+has the same rows.
+
+A stream of changes reads the removed rows of a version before its added rows. No epoch ends between them, so
+no result is ever half-updated.
 """
 
 from __future__ import annotations
@@ -152,11 +154,11 @@ class LakeSource(JobSource):
             yield at, piece
 
     def _is_within(self, at: Position) -> bool:
-        """Whether no epoch may end here."""
+        """Whether ``at`` is inside a version that one epoch reads as a whole."""
         return self._is_whole(at) and 0 < at.file < len(self._files(at))
 
     def _is_whole(self, at: Position) -> bool:
-        """Whether an epoch has all rows of the version or none."""
+        """Whether one epoch reads all rows of the version, however many they are."""
         return self.reader.changes and not at.whole
 
     def _share(self, at: Position, file: DataFile, limit: ReadLimit) -> int:

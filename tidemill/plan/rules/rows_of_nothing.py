@@ -4,10 +4,14 @@
     after:  SELECT o.x, (SELECT SUM(n) FROM (SELECT COALESCE(c.n, 0) AS n
             FROM (one row) LEFT JOIN (SELECT COUNT(*) AS n FROM i) AS c ON TRUE) AS s) FROM o
 
-A streaming aggregate has no row before its input has one. At the top of a query that is the answer; what is
-asked of a subquery must not depend on it. Left alone are the aggregate that makes a subquery a single row,
-which gets its row where the subquery is joined, and correlated ones, which get theirs from the domain. A
-user's aggregate is left alone, too: only running it gives its value over no rows.
+A streaming aggregate has no row until its input has a row. At the top of a query Flink shows that, and so do
+we. Inside a subquery it would change the answer of the query around it.
+
+The rule leaves three aggregates alone:
+
+- the aggregate that makes a subquery a single row: it gets its row where the subquery is joined;
+- a correlated aggregate: it gets its row from the domain (``dependent_join``);
+- a user's aggregate: only a call of the user's code gives its value over no rows.
 """
 
 from __future__ import annotations
@@ -32,7 +36,7 @@ from tidemill.plan.rules.single_row import join_aggregate, single_row
 
 
 def rows_of_nothing(root: n.LogicalNode) -> n.LogicalNode | None:
-    """Works on the whole plan from the root, before its subqueries become joins."""
+    """Rewrites the whole plan from its root, before its subqueries become joins."""
     changed = _outside(root)
     return None if changed is root else changed
 
@@ -44,8 +48,9 @@ def _outside(node: n.LogicalNode) -> n.LogicalNode:
 
 @once_per_node
 def _top(node: n.LogicalNode) -> n.LogicalNode:
-    """A subquery, or what a single row is made of on the way down to its aggregate. With a subquery on that
-    way it becomes a join, and is a single row by its form no more."""
+    """``node`` is the top of a subquery, or a node between that top and the aggregate of a single row. If
+    such a node has subqueries of its own, it becomes a join, and the subquery is not a single row by its
+    form."""
     single = single_row(node)
     if single is None or any(map(has_subquery, node_expressions(node))):
         return _inside(node)
@@ -54,17 +59,17 @@ def _top(node: n.LogicalNode) -> n.LogicalNode:
 
 @once_per_node
 def _inside(node: n.LogicalNode) -> n.LogicalNode:
-    made = _rewritten(node, _inside)
-    if not isinstance(made, n.Aggregate) or made.keys or outer_refs(made):
-        return made
-    if any(call.user is not None for call in made.calls):
-        return made
-    wide, values = join_aggregate(one_row(), made)
-    return n.Project(fields=made.fields, input=wide, expressions=values)
+    rewritten = _rewritten(node, _inside)
+    if not isinstance(rewritten, n.Aggregate) or rewritten.keys or outer_refs(rewritten):
+        return rewritten
+    if any(call.user is not None for call in rewritten.calls):
+        return rewritten
+    wide, values = join_aggregate(one_row(), rewritten)
+    return n.Project(fields=rewritten.fields, input=wide, expressions=values)
 
 
 def _rewritten(node: n.LogicalNode, walk: Callable[[n.LogicalNode], n.LogicalNode]) -> n.LogicalNode:
-    """``node`` with ``walk`` done to its inputs; what is right of a lateral join is a subquery, too."""
+    """``node`` with ``walk`` applied to its inputs. The right input of a lateral join is a subquery, too."""
     lateral = node.right if isinstance(node, n.LateralJoin) else None
     changed = map_inputs(node, lambda x: (_top if x is lateral else walk)(x))
     return map_node_expressions(changed, lambda expr: map_expr(expr, _subquery))

@@ -11,9 +11,10 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, field, replace
 from typing import Any
+from uuid import uuid4
 
 import pyarrow as pa
-from pyspark import Accumulator, AccumulatorParam, TaskContext
+from pyspark import Accumulator, AccumulatorParam
 
 from tidemill.changelog.watermarks import END, NONE, Control, SplitMarks, held_back, split_key
 from tidemill.connectors.api import BatchMap, Splits
@@ -231,7 +232,8 @@ class KernelTask:
             base,
             self.epoch,
             groups=groups,
-            attempt=f"{self.run_id}-{_attempt()}",
+            # Spark may run the operator twice in one attempt of a task: for two inputs of a union.
+            attempt=f"{self.run_id}-{uuid4().hex[:12]}",
             now=self.time,
         )
         step = EpochContext(
@@ -309,14 +311,6 @@ class KernelTask:
 def _batches(output: pa.Table) -> list[pa.RecordBatch]:
     batches: list[pa.RecordBatch] = output.combine_chunks().to_batches(max_chunksize=ARROW_ROWS_PER_BATCH)
     return batches
-
-
-def _attempt() -> int:
-    """The number of this run of this task, which no other has in the application."""
-    task = TaskContext.get()
-    if task is None:
-        raise InternalError("a kernel runs in a Spark task")
-    return int(task.taskAttemptId())
 
 
 def _whole(tables: list[pa.Table], schema: pa.Schema | None) -> pa.Table:
