@@ -1,8 +1,8 @@
-"""Sources whose rows are computed from their numbers: the base of datagen and nexmark.
+"""Sources that compute rows from their row numbers: the base of datagen and nexmark.
 
-An offset is ``{"row": n, "time": ms}``: rows below n are given; ``time`` is the wall-clock time that
-the range may use, fixed when the range is planned, so that reading it again gives the same rows.
-With a rate, ``next_offset`` gives what the rate allows since the source was made.
+An offset is ``{"row": n, "time": ms}``: the job has read the rows below n. ``time`` is the wall-clock time
+for the rows of the range; it is fixed when the range is planned, so that a repeated read gives the same rows.
+With a rate, ``next_offset`` returns the rows that the rate allows since the source began.
 """
 
 from __future__ import annotations
@@ -33,7 +33,7 @@ _TASK_ROWS = 200_000
 
 
 class RowGenerator(Protocol):
-    """Plain values only: it is pickled into workers."""
+    """Generates rows. It has plain values only, since it is pickled for workers."""
 
     @property
     def fields(self) -> tuple[Field, ...]: ...
@@ -49,8 +49,8 @@ def _now() -> float:
 
 @dataclass(kw_only=True)
 class GeneratedSource(JobSource):
-    """``count``: rows in all, None without end. ``rate``: rows a second, None without limit. ``ends``: false
-    where the source waits after its last row."""
+    """``count``: number of rows, None for endless. ``rate``: rows per second, None for no limit. ``ends``:
+    false if the source waits after its last row instead of ending."""
 
     generator: RowGenerator
     count: int | None
@@ -78,7 +78,7 @@ class GeneratedSource(JobSource):
     def remembered(self, end: Offset, *, ended: bool) -> GeneratedSource:
         first, day = self.generator.block(0, 0), 24 * 3600 * 1000
         if first != self.generator.block(0, day):
-            raise StateError("its rows have the time at which they were made")
+            raise StateError("its rows contain the time of their generation")
         return replace(self, count=_row(end), rate=None, ends=ended, _begun=None)
 
     def _allowed(self, at: int, now: float) -> int:

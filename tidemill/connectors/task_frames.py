@@ -1,4 +1,4 @@
-"""A frame with a partition for each task: what a task is to do travels with it, and to no other."""
+"""Frames with one partition per task, whose only row holds the task's description."""
 
 from __future__ import annotations
 
@@ -17,13 +17,13 @@ from tidemill.spark_internals.frames import text_frame
 
 
 def task_frame(spark: SparkSession, tasks: Sequence[Any]) -> DataFrame:
-    """One row per task in a partition of its own, in order; ``assigned`` reads it. Plain values only: they
-    are pickled."""
+    """A frame with one row and one partition per task, in order; ``assigned`` reads it. Tasks have plain
+    values: they are pickled."""
     return text_frame(spark, [base64.b64encode(pickle.dumps(task)).decode() for task in tasks])
 
 
 def assigned(batches: Iterable[pa.RecordBatch]) -> Iterator[Any]:
-    """The tasks in a partition of a ``task_frame``."""
+    """The tasks in the batches of a ``task_frame``'s partition."""
     for batch in batches:
         for text in batch.column(0).to_pylist():
             yield pickle.loads(base64.b64decode(text))

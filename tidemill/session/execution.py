@@ -1,6 +1,6 @@
-"""Starts what a statement asks for: a streaming job, or a batch job that runs to its end.
+"""Starts the job of a statement: a streaming job, or a batch job that runs to its end.
 
-A streaming SELECT's rows come through a bounded queue, one committed epoch at a time: a slow reader
+The rows of a streaming SELECT come through a bounded queue, one committed epoch at a time: a slow reader
 holds the job back, an abandoned one is cancelled with its result.
 """
 
@@ -52,11 +52,11 @@ from tidemill.types.physical import arrow_type
 QUEUED_EPOCHS = 4
 _POLL_SECONDS = 0.05
 READS_AHEAD = 2
-"""How often a backfill reads what there is while the job goes on; the second time that is little."""
+"""How often a backfill reads the available history while the old job runs; the second read is short."""
 
 
 def is_batch(context: SessionContext) -> bool:
-    """Raises NotSupportedError for AUTOMATIC, which Flink's SQL refuses, too."""
+    """Whether the session plans in batch mode. NotSupportedError for AUTOMATIC, as in Flink's SQL."""
     mode = context.configuration.read(execution_options.RUNTIME_MODE).upper()
     if mode == "AUTOMATIC":
         raise NotSupportedError(
@@ -67,12 +67,13 @@ def is_batch(context: SessionContext) -> bool:
 
 
 def run_query(context: SessionContext, plan: n.LogicalNode) -> TableResult:
-    """A SELECT: in batch its rows are there on return, in streaming they come as epochs commit."""
+    """Runs a SELECT. In batch mode the result is complete on return; in streaming mode rows arrive per
+    epoch."""
     optimized = planning.optimized(plan)
     if is_batch(context):
-        known = _known(context, optimized)
-        if known is not None:
-            return _result(context, plan.fields, iter((known,)), None, changelog=False)
+        rows_without_job = _literal_table(context, optimized)
+        if rows_without_job is not None:
+            return _result(context, plan.fields, iter((rows_without_job,)), None, changelog=False)
         run = batch_job.constant_rows if is_constant(optimized) else batch_job.run_query
         with file_snapshot():
             table = run(planning.batch(context, optimized), job_request(context, "select"))
@@ -89,19 +90,19 @@ def run_query(context: SessionContext, plan: n.LogicalNode) -> TableResult:
 
 
 def _constant(context: SessionContext, plan: n.LogicalNode, config: Configuration) -> TableResult:
-    """A streaming SELECT over literal rows: they are inserted, in order, and there is an end."""
-    known = _known(context, plan)
-    if known is None:
+    """A streaming SELECT over literal rows: a finite result of inserts, in order."""
+    rows_without_job = _literal_table(context, plan)
+    if rows_without_job is None:
         request = replace(job_request(context, "select"), config=config)
         compute = partial(batch_job.constant_rows, planning.batch(context, plan), request)
     else:
-        compute = partial(_same, known)
+        compute = partial(_same, rows_without_job)
     query = ConstantQuery(name=config.read(pipeline_options.NAME) or "select", compute=compute)
     return _result(context, plan.fields, query.tables(), query, changelog=True)
 
 
-def _known(context: SessionContext, plan: n.LogicalNode) -> pa.Table | None:
-    """The rows of an optimised plan that are there as they stand, without Spark."""
+def _literal_table(context: SessionContext, plan: n.LogicalNode) -> pa.Table | None:
+    """The rows of an optimised plan of literals, without Spark; None if Spark must compute them."""
     if context.rendered or not is_constant(plan):
         return None
     zone_of(context.time_zone)  # refuses a zone that does not exist
@@ -121,7 +122,7 @@ def _same(rows: pa.Table) -> pa.Table:
 
 @contextmanager
 def in_mode(context: SessionContext, mode: str) -> Iterator[None]:
-    """Within, the session plans in this mode."""
+    """Within the context, the session plans in this runtime mode."""
     before = context.configuration
     context.configuration = before.with_value(execution_options.RUNTIME_MODE.key, mode)
     try:
@@ -131,8 +132,8 @@ def in_mode(context: SessionContext, mode: str) -> Iterator[None]:
 
 
 def run_inserts(context: SessionContext, sinks: Sequence[n.Sink], *, waits: bool = True) -> TableResult:
-    """INSERTs as one job. In batch they have run on return; in streaming the job has been started, and has
-    ended where it ``waits`` and the session asks for that."""
+    """Runs INSERTs as one job. In batch mode they have ended on return. In streaming mode the job has
+    started; with ``waits`` and ``table.dml-sync`` it has ended."""
     names = [str(sink.table.path) for sink in sinks]
     name = "insert-into_" + ",".join(names)
     fields = tuple(Field(name, BIGINT) for name in dict.fromkeys(names))
@@ -154,44 +155,44 @@ def run_inserts(context: SessionContext, sinks: Sequence[n.Sink], *, waits: bool
 
 
 def alter_job(context: SessionContext, job: RestartingJob, sinks: Sequence[n.Sink]) -> None:
-    """The running ``job`` goes on as the INSERTs ``sinks``, with its state, after its epoch. With a backfill
-    it goes on as if they had run from the beginning. StateError, and the job goes on as it was, if they
-    cannot have that."""
-    found = state_under(context, sinks, job.directory)
+    """Replaces the query of the running ``job`` by the INSERTs ``sinks`` after its epoch, with its state;
+    with a backfill, as if they had run from the beginning. If the state does not fit, it raises StateError
+    and the job continues unchanged."""
+    state_evolution = state_under(context, sinks, job.directory)
     start = starter(context, sinks, job.name, job.directory)
-    former = job.restart
-    assert isinstance(former, job_start.InsertsStart)
-    if is_backfilled(context) and not (found.is_same and has_same_sinks(former, start)):
-        _backfill(job, Backfill.of(former, start))
-        changes = tuple(map(str, backfilled(found).changes))
+    former_start = job.restart
+    assert isinstance(former_start, job_start.InsertsStart)
+    if is_backfilled(context) and not (state_evolution.is_same and has_same_sinks(former_start, start)):
+        _backfill(job, Backfill.of(former_start, start))
+        changes = tuple(map(str, backfilled(state_evolution).changes))
         start.request.on_event(StateTakenOver(job_id=job.job_id, changes=changes))
     else:
-        _check_kept(context, found, job)
+        _check_kept(context, state_evolution, job)
         job.alter(start)
     context.on_altered(job)
 
 
-def _check_kept(context: SessionContext, found: Evolution, job: RestartingJob) -> None:
+def _check_kept(context: SessionContext, state_evolution: Evolution, job: RestartingJob) -> None:
     drops = context.configuration.read(execution_options.IGNORE_UNCLAIMED)
     try:
-        found.check(f"the state of job {job.job_id}", drops=drops)
+        state_evolution.check(f"the state of job {job.job_id}", drops=drops)
     except StateError as e:
         option = execution_options.EVOLUTION.key
         e.hint += f" With '{option}' = 'backfill' the query is computed from the beginning of its sources."
         raise
 
 
-def _backfill(job: RestartingJob, made: Backfill) -> None:
-    """The job goes on while most of its history is read."""
+def _backfill(job: RestartingJob, backfill: Backfill) -> None:
+    """Reads most of the job's history while the job runs, then switches it to the new query."""
     try:
         for _ in range(READS_AHEAD):
-            held = job.rest()
-            held.rested.set()
-            held.release()
-            made.ahead(held.commit)
-        job.alter(made.wanted, made.switch)
+            resting_job = job.rest()
+            resting_job.rested.set()
+            resting_job.release()
+            backfill.ahead(resting_job.commit)
+        job.alter(backfill.wanted, backfill.switch)
     except BaseException:
-        made.drop()
+        backfill.drop()
         raise
 
 
@@ -200,8 +201,8 @@ def is_backfilled(context: SessionContext) -> bool:
 
 
 def state_under(context: SessionContext, plans: Sequence[n.LogicalNode], place: str) -> Evolution:
-    """What becomes of the state in the directory ``place`` if a job of these plans goes on from it: of a
-    savepoint, or the checkpoint of a job. StateError if there is none."""
+    """How the state in the directory ``place``, a savepoint or a job's checkpoint, changes if a job of these
+    plans resumes from it. StateError if there is no state."""
     config = bundled(context.configuration, plans)
     savepoint = Savepoint.open(Storage.configured(place, config))
     roots = planning.physical_job(config, [planning.optimized(plan) for plan in plans])
@@ -214,7 +215,7 @@ def state_under(context: SessionContext, plans: Sequence[n.LogicalNode], place: 
 def starter(
     context: SessionContext, sinks: Sequence[n.Sink], name: str, place: str = ""
 ) -> job_start.InsertsStart:
-    """What starts INSERTs as one streaming job, whose state lies in ``place``."""
+    """The start of INSERTs as one streaming job, with its state in ``place``."""
     config = bundled(context.configuration, sinks)
     planned = planning.physical_job(config, [_optimized(s) for s in sinks])
     request = replace(job_request(context, name, place), config=config)
@@ -247,11 +248,11 @@ def _optimized(sink: n.Sink) -> n.Sink:
 
 
 def job_request(context: SessionContext, name: str, checkpoint_directory: str = "") -> JobRequest:
-    """What a job of this session needs."""
+    """The request to start a job of this session."""
     config = context.configuration
     zone_of(context.time_zone)  # refuses a zone that does not exist, in terms of our option
     on_progress = context.on_progress
-    on_event: Callable[[JobEvent], None] = partial(_told, context)
+    on_event: Callable[[JobEvent], None] = partial(_warn_and_forward, context)
     if context.history is not None:
         on_progress, on_event = context.history.beside(on_progress, on_event)
     return JobRequest(
@@ -275,29 +276,29 @@ def job_request(context: SessionContext, name: str, checkpoint_directory: str = 
     )
 
 
-def _told(context: SessionContext, event: JobEvent) -> None:
+def _warn_and_forward(context: SessionContext, event: JobEvent) -> None:
     if isinstance(event, ExchangesBlocked | FunctionsChanged | StateTakenOver):
         context.warn(event.text)
     context.on_event(event)
 
 
 def _late_table(context: SessionContext) -> CatalogTable | None:
-    """The table that the option names; ValidationError where there is none."""
+    """The table for late rows. ValidationError if the option names a table that does not exist."""
     name = context.configuration.read(LATE_ROWS_TABLE)
     if not name:
         return None
-    found = context.resolve(context.catalogs.qualify(tuple(name.split("."))))
-    if not isinstance(found, CatalogTable):
+    table = context.resolve(context.catalogs.qualify(tuple(name.split("."))))
+    if not isinstance(table, CatalogTable):
         raise ValidationError(f"'{LATE_ROWS_TABLE.key}': there is no table '{name}'")
-    context.check_table(found, found.options, None)
-    return found
+    context.check_table(table, table.options, None)
+    return table
 
 
 def _next_directory(context: SessionContext) -> str:
-    """Where the next streaming job keeps its checkpoint; '' is a temporary directory.
+    """The checkpoint directory of the next streaming job; '' for a temporary directory.
 
-    The first job of a session takes the directory itself, the others ``job-2``, ``job-3``... in it: a script
-    that is run again finds each of its jobs' own.
+    The first job of a session uses the configured directory, the others ``job-2``, ``job-3``... below it. So
+    a script that runs again finds the directory of each of its jobs.
     """
     directory = context.configuration.read(execution_options.CHECKPOINT_DIRECTORY)
     if not directory:
@@ -332,13 +333,14 @@ def _inserted(context: SessionContext, fields: tuple[Field, ...], job: JobHandle
 
 @dataclass(slots=True, kw_only=True)
 class EpochRows:
-    """Committed epochs between the job's thread, which puts, and the reader's, which takes."""
+    """A bounded queue of committed epochs between the job's thread and the reader's."""
 
     closed: threading.Event = field(default_factory=threading.Event)
     _epochs: queue.Queue[pa.Table] = field(default_factory=lambda: queue.Queue(QUEUED_EPOCHS))
 
     def put(self, epoch: int, rows: pa.Table) -> None:
-        """Waits while the reader is ``QUEUED_EPOCHS`` behind; drops the rows when nobody reads any more."""
+        """Adds an epoch. Waits while the reader is ``QUEUED_EPOCHS`` behind; drops the rows if it has
+        gone."""
         while not self.closed.is_set():
             try:
                 return self._epochs.put(rows, timeout=_POLL_SECONDS)
@@ -346,7 +348,7 @@ class EpochRows:
                 continue
 
     def take(self, *, wait: bool) -> pa.Table | None:
-        """The next epoch's rows, None where there are none (yet)."""
+        """The next epoch's rows; None if there are none (yet)."""
         try:
             return self._epochs.get(timeout=_POLL_SECONDS) if wait else self._epochs.get_nowait()
         except queue.Empty:
@@ -379,7 +381,7 @@ class QueryJob:
         self.job.wait(timeout)
 
     def stop(self) -> None:
-        """The rows of the epoch under way still come."""
+        """Stops after the current epoch, whose rows still arrive."""
         self.job.stop()
 
     def cancel(self) -> None:
@@ -397,7 +399,7 @@ class QueryJob:
         raise NotSupportedError("Savepoints of queries are not supported: only INSERTs keep their state.")
 
     def epochs(self) -> Iterator[pa.Table]:
-        """Ends with the job; raises what made it fail, after the rows that were committed before."""
+        """The rows of each epoch, until the job ends. Raises the job's error after the committed rows."""
         while True:
             running = self.job.is_running()
             epoch = self.rows.take(wait=running)
