@@ -178,13 +178,25 @@ class SplitSource(Protocol):
 BatchMap = Callable[[Iterable[pa.RecordBatch]], Iterator[pa.RecordBatch]]
 
 
+_ROW_BYTES = 100
+"""Of a row whose size nobody knows."""
+
+
 @dataclass(frozen=True, slots=True)
 class ReadTasks:
     """How a range is read. ``tasks``: a plain picklable value for each task, in order; ``read``: picklable,
-    gives the batches of one of them."""
+    gives the batches of one of them. ``size``: about how many bytes they read, None if that is not known."""
 
     tasks: Sequence[Any]
     read: Callable[[Any], Iterator[pa.RecordBatch]]
+    size: int | None
+
+    @classmethod
+    def of_rows(
+        cls, tasks: Sequence[Any], read: Callable[[Any], Iterator[pa.RecordBatch]], rows: int
+    ) -> ReadTasks:
+        """Of a source that knows how many ``rows`` they read, and not how large these are."""
+        return cls(tasks, read, rows * _ROW_BYTES)
 
 
 @runtime_checkable

@@ -100,7 +100,8 @@ class GeneratedSource(JobSource):
 
     def read_tasks(self, spark: SparkSession, start: Offset | None, end: Offset) -> ReadTasks:
         rows = _Rows(generator=self.generator, moment=int(end["time"]), sequence=self.sequence)
-        return ReadTasks(_tasks(_row(start), _row(end), self.parallelism), rows)
+        first, last = _row(start), _row(end)
+        return ReadTasks.of_rows(_tasks(first, last, self.parallelism), rows, last - first)
 
     def read_all(self, spark: SparkSession) -> DataFrame:
         return self.read(spark, None, {"row": self.count or 0, "time": int(self.clock() * 1000)})

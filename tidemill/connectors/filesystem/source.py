@@ -144,7 +144,9 @@ class FileSource(JobSource):
 
     def read_tasks(self, spark: SparkSession, start: Offset | None, end: Offset) -> ReadTasks:
         self.search_with(spark)
-        return ReadTasks(self.tasks(start, end), _TaskReader(self.reader))
+        tasks, read = self.tasks(start, end), _TaskReader(self.reader)
+        size = sum(split.end - split.start for task in tasks for split in task.splits)
+        return ReadTasks.of_rows(tasks, read, size) if self.row_groups else ReadTasks(tasks, read, size)
 
     def tasks(self, start: Offset | None, end: Offset) -> list[ReadTask]:
         """The tasks of a read, in the order of their rows."""

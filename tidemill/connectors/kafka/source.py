@@ -110,7 +110,9 @@ class KafkaSource(JobSource):
         return read_frame(spark, self.read_tasks(spark, start, end), self._schema())
 
     def read_tasks(self, spark: SparkSession, start: Offset | None, end: Offset) -> ReadTasks:
-        return ReadTasks(tasks(ranges(start, end), self.parallelism, whole=self.timed), self.reader.read)
+        found = ranges(start, end)
+        made = tasks(found, self.parallelism, whole=self.timed)
+        return ReadTasks.of_rows(made, self.reader.read, sum(part.size for part in found))
 
     def read_all(self, spark: SparkSession) -> DataFrame:
         """ConnectorError where the table ends behind what is there."""

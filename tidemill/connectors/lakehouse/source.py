@@ -210,7 +210,8 @@ class LakeSource(JobSource):
         return all(may_be_in(f, file.bounds, file.rows) for f in self.filters)
 
     def _tasks(self, pieces: list[Piece]) -> ReadTasks:
-        return ReadTasks(tasks(pieces, self.parallelism), self.reader.read)
+        rows = sum(piece.end - piece.start for piece in pieces)
+        return ReadTasks.of_rows(tasks(pieces, self.parallelism), self.reader.read, rows)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -120,13 +120,17 @@ class CdcSource(JobSource):
         return read_frame(spark, self.read_tasks(spark, start, end), self.reader.schema)
 
     def read_tasks(self, spark: SparkSession, start: Offset | None, end: Offset) -> ReadTasks:
-        return ReadTasks(self.parts(start, from_json(end)), self.reader.read)
+        after = from_json(end)
+        parts = self.parts(start, after)
+        if start is None:
+            return ReadTasks(parts, self.reader.read, None)
+        return ReadTasks.of_rows(parts, self.reader.read, after.count - from_json(start).count)
 
     def read_all(self, spark: SparkSession) -> DataFrame:
         """The table as it is, in one transaction of one task."""
         self._table()
         self.server.close()
-        whole = ReadTasks([SnapshotRange()], self.reader.read)
+        whole = ReadTasks([SnapshotRange()], self.reader.read, None)
         return read_frame(spark, whole, self.reader.schema)
 
     def extent(self, start: Offset | None, end: Offset) -> str:

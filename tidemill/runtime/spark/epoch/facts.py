@@ -4,12 +4,10 @@ from __future__ import annotations
 
 from dataclasses import dataclass, field
 
-from pyspark import Accumulator
-
 from tidemill.connectors.api import Offset, Source
 from tidemill.files.storage import Storage
 from tidemill.runtime.hot_keys import Hot
-from tidemill.runtime.spark.kernel import EpochTime, Report
+from tidemill.runtime.spark.kernel import EpochTime, Reports
 from tidemill.runtime.spark.late_rows import LateWriter
 from tidemill.runtime.stages import Stages
 from tidemill.state.slices import Slices
@@ -29,7 +27,7 @@ class EpochFacts:
     epoch: int
     time: int
     parallelism: int
-    report: Accumulator[Report]
+    report: Reports
     stages: Stages
     event_time: EpochTime = field(default_factory=EpochTime)
     late: LateWriter | None = None
