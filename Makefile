@@ -6,12 +6,13 @@ KILLS ?= 200
 MINUTES ?= 30
 WORKERS ?= 2
 CLIENTS ?= ../shared/clients
+SPARK ?= 4.1
 SEED ?= $(shell date +%y%m%d000)
 
 # Tests start many processes. Without compiled files each of them would compile the package anew.
 unexport PYTHONDONTWRITEBYTECODE
 
-.PHONY: help setup demo test test-fast test-all smoke nightly check clients hadoop bench docs site picture
+.PHONY: help setup demo test test-fast test-all goldens smoke nightly check clients hadoop bench docs site picture
 
 help:  ## this list
 	@sed -n 's/^\([a-z-]*\):.*## */\1\t/p' Makefile | expand -t 10
@@ -30,6 +31,9 @@ test-fast: setup  ## the tests without Spark
 
 test-all: setup  ## every test: also processes, clusters, browser, random queries
 	@$(PYTHON) -m pytest -n $(WORKERS) --dist worksteal $(TEST)
+
+goldens: setup  ## recorded answers on another version of Spark, in an environment of its own (SPARK=4.1)
+	@WORKERS=$(WORKERS) sh scripts/goldens_on_spark.sh $(SPARK)
 
 smoke: setup  ## the wheel in a clean environment runs the README's script
 	@sh scripts/smoke_wheel.sh

@@ -1,7 +1,8 @@
 """How long a small epoch takes: 100 epochs of 1,000 rows through two aggregations, and whether it grows.
 
-``python -m bench.epochs [EPOCHS] [ROWS]``. Prints the median, and the medians of the first and last
-tenth (the first epochs, which start workers and compile, are left out of both).
+``python -m bench.epochs [EPOCHS] [ROWS]``. The same job runs with an epoch as a Spark job and in resident
+workers, in turn. Prints for each the median, and the medians of the first and last tenth (the first epochs,
+which start workers and compile, are left out of both).
 """
 
 from __future__ import annotations
@@ -16,6 +17,7 @@ from tidemill.runtime.progress import EpochProgress
 from tidemill.session.environment import TableEnvironment
 
 WARM_UP = 10
+ROUNDS = 2
 QUERY = (
     "INSERT INTO snk SELECT c, COUNT(*) FROM "
     "(SELECT MOD(k, 5000) AS kk, COUNT(*) AS c FROM src GROUP BY MOD(k, 5000)) GROUP BY c"
@@ -28,20 +30,32 @@ def main() -> None:
     data = KeyedRows(name="epochs", rows=(epochs + WARM_UP) * rows, keys=1_000_000)
     path = data.make(Path(tempfile.gettempdir()) / "tidemill-bench")
     environment = TableEnvironment.create({"tidemill.epoch.max-rows": str(rows)})
-    seen: list[EpochProgress] = []
-    environment.context.on_progress = seen.append
     environment.execute_sql(
         "CREATE TABLE src (k BIGINT, v BIGINT, w DOUBLE) "
         f"WITH ('connector' = 'filesystem', 'path' = '{path}', 'format' = 'csv')"
     )
     environment.execute_sql("CREATE TABLE snk (c BIGINT, n BIGINT) WITH ('connector' = 'blackhole')")
+    for _ in range(ROUNDS):
+        for resident in ("false", "true"):
+            environment.execute_sql(f"SET 'tidemill.epoch.resident' = '{resident}'")
+            _report("resident" if resident == "true" else "Spark jobs", _seconds(environment), rows)
+
+
+def _seconds(environment: TableEnvironment) -> list[float]:
+    """Of the epochs of one job, without the first ones."""
+    seen: list[EpochProgress] = []
+    environment.context.on_progress = seen.append
     environment.execute_sql(QUERY).wait()
-    seconds = [p.seconds for p in seen][WARM_UP:]
+    return [p.seconds for p in seen][WARM_UP:]
+
+
+def _report(name: str, seconds: list[float], rows: int) -> None:
     tenth = max(1, len(seconds) // 10)
     print(
-        f"{len(seconds)} epochs of {rows:,} rows: median {statistics.median(seconds):.3f} s, "
+        f"{name}: {len(seconds)} epochs of {rows:,} rows: median {statistics.median(seconds):.3f} s, "
         f"first tenth {statistics.median(seconds[:tenth]):.3f} s, "
-        f"last tenth {statistics.median(seconds[-tenth:]):.3f} s"
+        f"last tenth {statistics.median(seconds[-tenth:]):.3f} s",
+        flush=True,
     )
 
 

@@ -27,7 +27,7 @@ _POM = f"""<project xmlns="http://maven.apache.org/POM/4.0.0">
 <version>{VERSION}</version></dependency></dependencies></project>
 """
 _CLUSTER = "MkU3OEVBNTcwNTJENDM2Qg"
-_START_SECONDS = 60
+_START_SECONDS = 240
 _FETCH_SECONDS = 300
 
 

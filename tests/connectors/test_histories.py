@@ -98,7 +98,7 @@ def test_a_bounded_source_that_had_ended_ends() -> None:
         table({"a": t.LocalZonedTimestampType(precision=3)}, {"connector": "datagen"}), streaming=True
     )
     assert isinstance(timed, GeneratedSource)
-    with pytest.raises(StateError, match="the time at which they were made"):
+    with pytest.raises(StateError, match="the time of their generation"):
         timed.remembered({"row": 7, "time": 0}, ended=False)
 
 

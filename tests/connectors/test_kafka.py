@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 import json
+import threading
 import time
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
+from typing import Any
 
 import pyarrow as pa
 import pytest
@@ -327,6 +329,48 @@ def test_a_broker_that_dies_and_comes_back_has_each_epoch_once(kafka: Broker) ->
     target.send(2, [topic], lambda: records(topic, ["next"]))
     values = [v for _, v in kafka.records(topic)]
     assert values == [*map(str, range(1000)), "last", "next"]
+
+
+@pytest.mark.timeout(300)
+def test_a_broker_that_was_away_between_two_epochs_gets_the_next_one(kafka: Broker) -> None:
+    """librdkafka's producer may wait for ever for the coordinator that it knew."""
+    topic = kafka.topic()
+    target = sending(kafka, topic)
+    target.send(1, [topic], lambda: records(topic, ["a"]))
+    kafka.kill()
+    kafka.start()
+    target.send(2, [topic], lambda: records(topic, ["b"]))
+    assert kafka.records(topic) == [(None, "a"), (None, "b")]
+
+
+def test_a_producer_that_never_answers_is_replaced(kafka: Broker, monkeypatch: pytest.MonkeyPatch) -> None:
+    topic = kafka.topic()
+    made: list[Silent] = []
+
+    class Silent:
+        """The first one does not return from ``send_offsets_to_transaction``."""
+
+        def __init__(self, settings: dict[str, object]) -> None:
+            self.inner = Producer(settings)
+            self.answers = threading.Event()
+            made.append(self)
+
+        def __getattr__(self, name: str) -> object:
+            return getattr(self.inner, name)
+
+        def send_offsets_to_transaction(self, *asked: Any) -> None:
+            if self is made[1]:
+                self.answers.wait(60)
+            self.inner.send_offsets_to_transaction(*asked)
+
+    monkeypatch.setattr("tidemill.connectors.kafka.sending.Producer", Silent)
+    monkeypatch.setattr("tidemill.connectors.kafka.transactions._ANSWER_SECONDS", 3.0)
+    target = sending(kafka, topic)
+    target.send(1, [topic], lambda: records(topic, ["a"]))
+    made[1].answers.set()  # it goes on, and has been fenced
+    target.send(2, [topic], lambda: records(topic, ["b"]))
+    assert len(made) == 3
+    assert kafka.records(topic) == [(None, "a"), (None, "b")]
 
 
 # -- what a sink sends, without Spark -------------------------------------------------------------

@@ -15,8 +15,8 @@ from tests.connectors.postgres_cdc import cdc_options, forget_slots
 from tests.connectors.sources import source, table
 from tidemill.changelog.rowkind import KIND_COLUMN, SEQUENCE_COLUMN, RowKind
 from tidemill.connectors.api import Offset, ReadLimit
-from tidemill.connectors.postgres_cdc.offsets import ChangeRange, SnapshotRange, from_json, shown
-from tidemill.connectors.postgres_cdc.server import Held
+from tidemill.connectors.postgres_cdc.offsets import ChangeRange, SnapshotRange, from_json, lsn_text
+from tidemill.connectors.postgres_cdc.server import ExportedSnapshot
 from tidemill.connectors.postgres_cdc.source import CdcSource
 from tidemill.connectors.registry import validate
 from tidemill.connectors.worker_errors import WorkerError
@@ -99,18 +99,18 @@ def test_transactions_around_the_snapshot_are_in_it_or_behind_it(
     again."""
     made = cdc(server)
     with server.connect() as open, server.connect() as other:
-        hold = made.server.hold
+        export_snapshot = made.server.export_snapshot
 
-        def held(_: object) -> Held:
+        def export_between(_: object) -> ExportedSnapshot:
             other.execute("BEGIN")
             other.execute("INSERT INTO t VALUES (1, 'open')")
             open.execute("INSERT INTO t VALUES (2, 'ended')")
-            found = hold()
+            snapshot = export_snapshot()
             open.execute("INSERT INTO t VALUES (3, 'later')")
             other.execute("COMMIT")
-            return found
+            return snapshot
 
-        monkeypatch.setattr(type(made.server), "hold", held)
+        monkeypatch.setattr(type(made.server), "export_snapshot", export_between)
         seen, at = step(made, None)
         assert seen == [("+I", 2, "ended")]
         assert at["lsn"] < at["seen"]["until"]
@@ -237,9 +237,7 @@ def test_changes_by_key(server: Server) -> None:
         open.execute("ALTER TABLE t ALTER name SET NOT NULL; CREATE UNIQUE INDEX u ON t (name)")
         open.execute("ALTER TABLE t REPLICA IDENTITY USING INDEX u")
         open.execute("UPDATE t SET id = 7")
-        with pytest.raises(
-            WorkerError, match=r"tells rows by \(name\), but the declared PRIMARY KEY is \(id\)"
-        ):
+        with pytest.raises(WorkerError, match=r"is \(name\), but the declared PRIMARY KEY is \(id\)"):
             step(made, at)
 
 
@@ -337,7 +335,7 @@ def changed(server: Server, statement: str) -> Exception:
         (
             "ALTER TABLE t REPLICA IDENTITY DEFAULT; UPDATE t SET id = 2; ALTER TABLE t REPLICA"
             " IDENTITY FULL",
-            r"lacks the row before",
+            r"lacks the old row",
         ),
         ("ALTER PUBLICATION dbz_publication SET (publish = 'insert')", r"leaves out some rows, or inserts"),
         ("ALTER PUBLICATION dbz_publication SET TABLE t WHERE (id > 5)", r"leaves out some rows"),
@@ -375,7 +373,7 @@ def test_tables_that_share_a_slot_lose_nothing(server: Server) -> None:
             assert step(one, at) == ([], at)
             assert step(other, behind) == ([], behind)
         (confirmed,) = open.execute("SELECT confirmed_flush_lsn FROM pg_replication_slots").fetchone() or ()
-        assert confirmed == shown(at["lsn"])
+        assert confirmed == lsn_text(at["lsn"])
 
 
 def test_a_slot_moves_over_changes_of_other_tables(server: Server) -> None:

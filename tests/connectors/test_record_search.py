@@ -83,7 +83,7 @@ def test_the_second_look_is_at_what_was_unclear_alone(tmp_path: Path) -> None:
     (starts,) = record_starts([Stretch(path="a", start=0, end=180, size=180)], look, 40)
     assert set(starts) <= {*range(4, 44, 4), *range(50, 150, 10), *range(144, 184, 4)}
     assert len(looks[0]) == 5
-    assert all(stretch.walks for more in looks[1:] for stretch in more)
+    assert all(stretch.may_walk for more in looks[1:] for stretch in more)
 
 
 def test_text_without_quotes_is_not_worth_a_job(

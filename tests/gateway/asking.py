@@ -15,7 +15,7 @@ from tidemill.config.option import Configuration
 from tidemill.errors import TidemillError
 from tidemill.gateway.api import OperationStatus, ResultType
 from tidemill.gateway.service.service import Gateway
-from tidemill.gateway.start import House
+from tidemill.gateway.start import GatewayProcess
 
 LONG = 60.0
 BATCH = {"execution.runtime-mode": "batch"}
@@ -27,7 +27,7 @@ SLOW = "SELECT COUNT(*) FROM g AS x, g AS y WHERE x.id * y.id = 7"
 
 @contextmanager
 def served(folder: Path) -> Iterator[Gateway]:
-    house = House(options(folder))
+    house = GatewayProcess(options(folder))
     house.start()
     yield house.gateway
     house.close()

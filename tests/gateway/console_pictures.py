@@ -9,7 +9,7 @@ from pathlib import Path
 from tests.gateway.browser import CONTROL, MISSING, Browser, Page, browser, found_browser
 from tidemill.config.option import Configuration
 from tidemill.gateway.endpoints.rest.endpoint import RestEndpoint
-from tidemill.gateway.start import House
+from tidemill.gateway.start import GatewayProcess
 from tidemill.runtime.spark.session import spark_application
 
 IMAGES = Path(__file__).resolve().parents[2] / "docs" / "images"
@@ -46,7 +46,7 @@ def main() -> int:
             {"tidemill.gateway.directory": f"{folder}/gateway", "table.exec.mini-batch.allow-latency": "1 s"}
         )
         spark_application(config)
-        house = House(config)
+        house = GatewayProcess(config)
         house.start()
         endpoint = RestEndpoint(house.gateway, Configuration({"sql-gateway.endpoint.rest.port": "0"}))
         endpoint.start()

@@ -18,7 +18,7 @@ from sqlalchemy.dialects import registry
 from tidemill.alchemy.types import reflected
 from tidemill.config.option import Configuration
 from tidemill.gateway.endpoints.rest.endpoint import RestEndpoint
-from tidemill.gateway.start import House
+from tidemill.gateway.start import GatewayProcess
 from tidemill.sql.types import parse_type
 
 registry.register("tidemill", "tidemill.alchemy.dialect", "TidemillDialect")
@@ -28,7 +28,7 @@ registry.register("tidemill", "tidemill.alchemy.dialect", "TidemillDialect")
 def engine(spark: SparkSession, tmp_path_factory: pytest.TempPathFactory) -> Iterator[sa.Engine]:
     folder = str(tmp_path_factory.mktemp("gateway"))
     config = {"tidemill.gateway.directory": folder, "sql-gateway.endpoint.rest.port": "0"}
-    house = House(Configuration({**config, "parallelism.default": "1"}))
+    house = GatewayProcess(Configuration({**config, "parallelism.default": "1"}))
     house.start()
     endpoint = RestEndpoint(house.gateway, house.config)
     endpoint.start()

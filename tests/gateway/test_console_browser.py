@@ -13,7 +13,7 @@ from tests.gateway.fakes import gateway
 from tidemill.config.option import Configuration
 from tidemill.gateway.endpoints.rest.endpoint import RestEndpoint
 from tidemill.gateway.security.users import password_hash
-from tidemill.gateway.start import House
+from tidemill.gateway.start import GatewayProcess
 
 PROGRAM = found_browser()
 pytestmark = [pytest.mark.thorough, pytest.mark.skipif(PROGRAM is None, reason=MISSING)]
@@ -39,7 +39,9 @@ def chromium(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Browser]:
 @pytest.fixture(scope="module")
 def address(spark: SparkSession, tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
     folder = tmp_path_factory.mktemp("gateway")
-    house = House(Configuration({"tidemill.gateway.directory": str(folder), "parallelism.default": "1"}))
+    house = GatewayProcess(
+        Configuration({"tidemill.gateway.directory": str(folder), "parallelism.default": "1"})
+    )
     house.start()
     endpoint = RestEndpoint(house.gateway, Configuration({"sql-gateway.endpoint.rest.port": "0"}))
     endpoint.start()

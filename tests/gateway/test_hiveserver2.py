@@ -22,7 +22,7 @@ from tidemill.config.option import Configuration
 from tidemill.errors import SetupError
 from tidemill.gateway.endpoints.hiveserver2.endpoint import HiveServer2Endpoint
 from tidemill.gateway.endpoints.hiveserver2.structs import structs
-from tidemill.gateway.start import House
+from tidemill.gateway.start import GatewayProcess
 
 BATCH = {"set:hiveconf:execution.runtime-mode": "batch"}
 NUMBERS = """CREATE TABLE g (id INT) WITH ('connector'='datagen', 'rows-per-second'='50',
@@ -33,16 +33,16 @@ FIRST = 4
 
 
 @pytest.fixture(scope="module")
-def house(spark: SparkSession, tmp_path_factory: pytest.TempPathFactory) -> Iterator[House]:
+def house(spark: SparkSession, tmp_path_factory: pytest.TempPathFactory) -> Iterator[GatewayProcess]:
     folder = str(tmp_path_factory.mktemp("gateway"))
-    made = House(Configuration({"tidemill.gateway.directory": folder, "parallelism.default": "1"}))
+    made = GatewayProcess(Configuration({"tidemill.gateway.directory": folder, "parallelism.default": "1"}))
     made.start()
     yield made
     made.close()
 
 
 @pytest.fixture(scope="module")
-def port(house: House) -> Iterator[int]:
+def port(house: GatewayProcess) -> Iterator[int]:
     with listening(house) as found:
         yield found
 
@@ -55,7 +55,7 @@ def _unplugged() -> Iterator[None]:
 
 
 @contextmanager
-def listening(house: House, options: Mapping[str, str] | None = None) -> Iterator[int]:
+def listening(house: GatewayProcess, options: Mapping[str, str] | None = None) -> Iterator[int]:
     keys = {"sql-gateway.endpoint.hiveserver2.thrift.port": "0", **(options or {})}
     endpoint = HiveServer2Endpoint(house.gateway, Configuration(keys))
     endpoint.start()
@@ -239,7 +239,7 @@ def is_right(name: str, password: str) -> bool:
     return (name, password) in (("ann", "a"), ("bob", "b"))
 
 
-def test_users_by_every_transport(house: House) -> None:
+def test_users_by_every_transport(house: GatewayProcess) -> None:
     with listening(house, USERS) as port:
         ann, bob = Client.connected(port, plain=("ann", "a")), Client.connected(port, user=("bob", "b"))
         assert ann.all("SELECT 1") == [(1,)]

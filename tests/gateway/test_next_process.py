@@ -12,11 +12,11 @@ from tests import visible
 from tests.gateway.asking import BATCH, LONG, NUMBERS, SLOW, Client, options, until
 from tidemill.errors import SetupError
 from tidemill.gateway.api import OperationStatus
-from tidemill.gateway.start import House
+from tidemill.gateway.start import GatewayProcess
 
 
 def test_the_next_process_knows_what_this_one_was_told(spark: SparkSession, tmp_path: Path) -> None:
-    first = House(options(tmp_path / "gateway"))
+    first = GatewayProcess(options(tmp_path / "gateway"))
     first.start()
     client = Client(first.gateway, my__key="v")
     client.ask(NUMBERS)
@@ -37,10 +37,10 @@ def test_the_next_process_knows_what_this_one_was_told(spark: SparkSession, tmp_
     first.gateway.wait(client.session, ended, LONG)
     first.vanish()
 
-    second = House(options(tmp_path / "gateway"))
+    second = GatewayProcess(options(tmp_path / "gateway"))
     second.start()
     with pytest.raises(SetupError, match="Another gateway uses the directory"):
-        House(options(tmp_path / "gateway"))
+        GatewayProcess(options(tmp_path / "gateway"))
     assert stat.S_IMODE((tmp_path / "gateway" / "store").stat().st_mode) == 0o700
     try:
         client.gateway = second.gateway
@@ -62,7 +62,7 @@ def test_the_next_process_knows_what_this_one_was_told(spark: SparkSession, tmp_
         second.gateway.close_session(client.session)
     finally:
         second.vanish()
-    third = House(options(tmp_path / "gateway"))
+    third = GatewayProcess(options(tmp_path / "gateway"))
     third.start()
     assert third.gateway.list_sessions(user=None) == []
     assert [(s.job.job_id, s.job.status) for s in third.jobs("").all()] == [(job, "CANCELED")]
@@ -76,7 +76,7 @@ def test_the_next_process_knows_what_this_one_was_told(spark: SparkSession, tmp_
 
 
 def test_the_job_of_a_materialized_table_outlives_its_gateway(spark: SparkSession, tmp_path: Path) -> None:
-    first = House(options(tmp_path / "gateway"))
+    first = GatewayProcess(options(tmp_path / "gateway"))
     first.start()
     client = Client(first.gateway)
     client.ask(NUMBERS)
@@ -85,7 +85,7 @@ def test_the_job_of_a_materialized_table_outlives_its_gateway(spark: SparkSessio
     until(lambda: visible.lines(tmp_path / "out"))
     first.vanish()
 
-    second = House(options(tmp_path / "gateway"))
+    second = GatewayProcess(options(tmp_path / "gateway"))
     second.start()
     try:
         client.gateway = second.gateway

@@ -12,7 +12,7 @@ from tidemill.config.option import Configuration
 from tidemill.errors import ValidationError
 from tidemill.gateway.service.operation import Control
 from tidemill.gateway.service.telemetry import Silent
-from tidemill.gateway.start import House
+from tidemill.gateway.start import GatewayProcess
 from tidemill.runtime.progress import EpochProgress
 
 LONG = 60.0
@@ -75,7 +75,7 @@ def test_statements_and_epochs_are_spans_and_metrics_are_asked_for(tmp_path: Pat
 
 
 def test_nothing_of_it_is_there_unless_it_is_asked_for(tmp_path: Path) -> None:
-    house = House(Configuration({"tidemill.gateway.directory": str(tmp_path)}))
+    house = GatewayProcess(Configuration({"tidemill.gateway.directory": str(tmp_path)}))
     try:
         assert isinstance(house.gateway.telemetry, Silent)
     finally:

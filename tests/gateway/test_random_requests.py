@@ -25,7 +25,7 @@ from tidemill.config.option import Configuration
 from tidemill.gateway.endpoints.rest.console_api import API, HANDLERS
 from tidemill.gateway.endpoints.rest.endpoint import RestEndpoint
 from tidemill.gateway.endpoints.rest.openapi import openapi
-from tidemill.gateway.start import House
+from tidemill.gateway.start import GatewayProcess
 
 SESSION, OPERATION = "a-session-there-is", "an-operation-there-is"
 ANSWERS = {200, 400, 403, 404, 408, 413, 500}
@@ -127,7 +127,7 @@ class _Answer:
 
 @pytest.fixture(scope="module")
 def wire(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Wire]:
-    house = House(options(tmp_path_factory.mktemp("gateway")))
+    house = GatewayProcess(options(tmp_path_factory.mktemp("gateway")))
     house.start()
     endpoint = RestEndpoint(house.gateway, Configuration({"sql-gateway.endpoint.rest.port": "0"}))
     endpoint.start()

@@ -18,7 +18,7 @@ from tidemill.files.storage import Storage
 from tidemill.gateway.api import OperationStatus
 from tidemill.gateway.security.reach import reach_of
 from tidemill.gateway.service.service import Gateway
-from tidemill.gateway.start import House
+from tidemill.gateway.start import GatewayProcess
 
 AUTHENTICATION = "tidemill.gateway.authentication"
 PATHS, CONNECTORS = "tidemill.gateway.allowed-paths", "tidemill.gateway.allowed-connectors"
@@ -58,7 +58,7 @@ def limited(place: Path) -> Iterator[Gateway]:
     """With users: everybody has a folder, and one that is everybody's."""
     own = f"{place}/all; {place}/{{user}};s3://all/{{user}}"
     options = {AUTHENTICATION: "PASSWORD", PATHS: own, CONNECTORS: "filesystem;jdbc;datagen;spark;print"}
-    house = House(configured(place, **options))
+    house = GatewayProcess(configured(place, **options))
     house.start()
     yield house.gateway
     house.close()
@@ -68,7 +68,7 @@ def limited(place: Path) -> Iterator[Gateway]:
 def single(place: Path, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Gateway]:
     """Without users: on this machine alone, and everybody may do everything."""
     folder = tmp_path_factory.mktemp("single")
-    house = House(configured(place, **{"tidemill.gateway.directory": str(folder / "gateway")}))
+    house = GatewayProcess(configured(place, **{"tidemill.gateway.directory": str(folder / "gateway")}))
     house.start()
     yield house.gateway
     house.close()
@@ -376,7 +376,9 @@ def test_modules_that_are_allowed(place: Path) -> None:
     """A file of that name, and what the module has imported, are no functions of it."""
     options = {AUTHENTICATION: "PASSWORD", PATHS: "*", CONNECTORS: "*", "tidemill.gateway.user-code": "true"}
     modules = {"tidemill.gateway.allowed-modules": "tests.gateway.functions"}
-    house = House(configured(place, **options, **modules, **{"tidemill.gateway.directory": f"{place}/code"}))
+    house = GatewayProcess(
+        configured(place, **options, **modules, **{"tidemill.gateway.directory": f"{place}/code"})
+    )
     house.start()
     try:
         create = "CREATE FUNCTION f AS 'tests.gateway.functions.{}' LANGUAGE PYTHON"
@@ -399,9 +401,9 @@ def test_what_users_may_reach_must_be_said(place: Path) -> None:
     for missing in (PATHS, CONNECTORS):
         chosen = {AUTHENTICATION: "PASSWORD", PATHS: "/data", CONNECTORS: "*", missing: ""}
         with pytest.raises(SetupError, match=f"set '{missing}', which says what users may reach"):
-            House(configured(place, **chosen))
+            GatewayProcess(configured(place, **chosen))
     with pytest.raises(SetupError, match="'data' is neither an absolute path nor a URI"):
-        House(configured(place, **{AUTHENTICATION: "PASSWORD", PATHS: "data", CONNECTORS: "*"}))
+        GatewayProcess(configured(place, **{AUTHENTICATION: "PASSWORD", PATHS: "data", CONNECTORS: "*"}))
 
 
 def test_the_store_s_catalogs_are_sealed(single: Gateway) -> None:

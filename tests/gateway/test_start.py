@@ -11,7 +11,7 @@ import pytest
 from tidemill.config.option import Configuration
 from tidemill.errors import SetupError, ValidationError
 from tidemill.gateway.proposed import renamed
-from tidemill.gateway.start import House, command
+from tidemill.gateway.start import GatewayProcess, command
 
 pytestmark = pytest.mark.usefixtures("processes")
 
@@ -69,7 +69,7 @@ def test_its_directory_is_none(tmp_path: Path, below: str) -> None:
     file = tmp_path / "file"
     file.touch()
     with pytest.raises(SetupError, match=rf"directory '{file}{below}' cannot be used: .*: '{file}"):
-        House(Configuration({"tidemill.gateway.directory": f"{file}{below}"}))
+        GatewayProcess(Configuration({"tidemill.gateway.directory": f"{file}{below}"}))
 
 
 def test_names_of_the_proposal() -> None:

@@ -11,7 +11,7 @@ from tidemill.changelog.rowkind import UPSERT
 from tidemill.config.option import Configuration
 from tidemill.errors import ValidationError
 from tidemill.physical import nodes as p
-from tidemill.physical.sinks import check_sink, goes_by_columns, keeping_rows
+from tidemill.physical.sinks import check_sink, keep_insert_only_rows, keeps_greatest_row
 from tidemill.physical.traits.arrival import Arrival, arrival
 from tidemill.plan import nodes as n
 from tidemill.plan.predicates import TRUE
@@ -37,15 +37,15 @@ def test_changes_of_one_source_win_by_arrival() -> None:
     changes = runs(sink(grouped, TOTALS))
     assert changes.materialize
     assert arrival(changes.input) is Arrival.SOURCE
-    assert not goes_by_columns(changes)
+    assert not keeps_greatest_row(changes)
     renamed = runs(sink(project(scan(USERS), 1, 0), NAMES))
     assert renamed.materialize
-    assert not goes_by_columns(renamed)
+    assert not keeps_greatest_row(renamed)
 
 
 def test_what_a_join_gives_wins_by_its_columns() -> None:
     pairs = project(crossed(scan(USERS), scan(ORDERS)), 1, 0)
-    assert goes_by_columns(runs(sink(pairs, NAMES)))
+    assert keeps_greatest_row(runs(sink(pairs, NAMES)))
 
 
 def test_rows_that_only_come_out_of_a_join_are_kept() -> None:
@@ -53,13 +53,13 @@ def test_rows_that_only_come_out_of_a_join_are_kept() -> None:
     only_come = project(crossed(scan(CLICKS), scan(CLICKS)), 0, 1, 2)
     made = replace(runs(sink(only_come, TOTALS)), consumed=UPSERT)
     assert not made.materialize
-    kept = keeping_rows(made, Configuration())
+    kept = keep_insert_only_rows(made, Configuration())
     assert kept.materialize
-    assert goes_by_columns(kept)
+    assert keeps_greatest_row(kept)
     declined = Configuration({"table.exec.sink.upsert-materialize": "NONE"})
-    assert not keeping_rows(made, declined).materialize
+    assert not keep_insert_only_rows(made, declined).materialize
     by_source = replace(runs(sink(scan(CLICKS), TOTALS)), consumed=UPSERT)
-    assert not keeping_rows(by_source, Configuration()).materialize
+    assert not keep_insert_only_rows(by_source, Configuration()).materialize
 
 
 def test_on_conflict_is_for_upsert_sinks() -> None:

@@ -8,7 +8,7 @@ import pytest
 
 from tests.session.environments import ask, new_session
 from tidemill.physical.batch.nodes import BatchNode, TableSourceScan, all_of
-from tidemill.physical.batch.volumes import exchanged, volume
+from tidemill.physical.batch.volumes import exchanged_bytes, read_bytes
 from tidemill.session import planning
 from tidemill.session.environment import TableEnvironment
 from tidemill.sql import statements as s
@@ -51,10 +51,10 @@ def guessed(root: BatchNode) -> tuple[int, int]:
             assert size is not None
             facts += size * (node.table.path.name == "facts")
             others += size * (node.table.path.name != "facts")
-    assert volume(root) == facts + others
+    assert read_bytes(root) == facts + others
     found = []
     for prunes in (True, False):
-        left = exchanged(root, prunes)
+        left = exchanged_bytes(root, prunes)
         assert left is not None
         found.append(round(facts / (left - others)))
     return found[0], found[1]
@@ -111,5 +111,5 @@ def test_what_is_not_known(environment: TableEnvironment) -> None:
         "CREATE TEMPORARY TABLE made (x INT) WITH ('connector' = 'datagen', 'number-of-rows' = '1')",
     )
     root = planned(environment, f"SELECT n FROM facts JOIN made ON x = n WHERE day1 IN {CHOSEN}")
-    assert volume(root) is None
-    assert exchanged(root, True) is None
+    assert read_bytes(root) is None
+    assert exchanged_bytes(root, True) is None

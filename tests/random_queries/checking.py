@@ -5,7 +5,7 @@ from __future__ import annotations
 import itertools
 import traceback
 from collections import Counter
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass, replace
 from pathlib import Path
 
@@ -14,7 +14,7 @@ from tests.random_queries.case import REPEATS, Case, Query, Run, stored_columns
 from tests.random_queries.relation import Relation
 from tests.random_queries.tables import Table
 from tests.runtime.running import Row
-from tidemill.errors import NotSupportedError
+from tidemill.errors import ExecutionError, NotSupportedError
 
 ATTEMPTS = 60
 """How many runs a failure may cost to be made smaller."""
@@ -96,10 +96,12 @@ class Checker:
     def _difference(self, data: Data, query: Query, stream: Stream) -> str:
         """Why the answers differ; '' where they do not."""
         try:
-            streamed = stream.answer()
-            expected = self._expected(data, query)
+            streamed = _outcome(stream.answer)
+            expected = _outcome(lambda: self._expected(data, query))
         except (Exception, AssertionError) as e:
             return _told(e)
+        if isinstance(streamed, str) or isinstance(expected, str):
+            return "" if streamed == expected else f"streamed: {streamed}; expected: {expected}"
         if query.limit >= 0:
             right = streamed <= expected and streamed.total() == min(query.limit, expected.total())
         else:
@@ -116,6 +118,17 @@ def _with(query: Query, inner: Relation) -> Query:
     """The query of a relation inside."""
     other = stored_columns(inner)[:1] if query.other else ()
     return replace(query, relation=inner, limit=-1, other=other, sink=query.sink and bool(other or inner.key))
+
+
+def _outcome(answer: Callable[[], Counter[Row]]) -> Counter[Row] | str:
+    """The answer, or the error of a NULL in a NOT NULL column, as of an average that overflows. Flink raises
+    the same error in both modes."""
+    try:
+        return answer()
+    except ExecutionError as e:
+        if "a null value is being written into it" not in str(e):
+            raise
+        return str(e)
 
 
 def _told(error: BaseException) -> str:

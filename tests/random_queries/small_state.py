@@ -11,7 +11,7 @@ from unittest.mock import patch
 
 import pyarrow as pa
 
-from tidemill.runtime.spark import epoch_frames
+from tidemill.runtime.spark.epoch import tasks
 from tidemill.runtime.spark.exchange import Received
 from tidemill.runtime.spark.kernel import KernelTask
 from tidemill.state.spine import SpineOptions
@@ -33,5 +33,5 @@ class SmallStateTask(KernelTask):
 @contextmanager
 def small_state() -> Iterator[None]:
     """Jobs that start here have it."""
-    with patch.object(epoch_frames, "KernelTask", SmallStateTask):
+    with patch.object(tasks, "KernelTask", SmallStateTask):
         yield

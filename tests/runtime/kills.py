@@ -37,16 +37,17 @@ WAYS = ("driver", "jvm", "term", "daemon", "worker", "all Python")
 FATAL = ("driver", "jvm", "term")
 _PATIENCE = 600
 """Seconds without an epoch after which a job counts as stuck."""
+_DUMP_SECONDS = 2.0
 _JAVA = "-XX:TieredStopAtLevel=1"
 """JVMs that live for seconds do without the second compiler."""
 
 
 @dataclass(slots=True)
 class Job:
-    """A process that runs the job in ``folder``."""
+    """A process that runs a job in ``folder``: a module with its arguments, says a line for every epoch."""
 
     folder: Path
-    database: str
+    command: tuple[str, ...]
     process: subprocess.Popen[bytes] = field(init=False)
     epochs: int = 0
     struck: bool = False
@@ -55,7 +56,7 @@ class Job:
         self.struck = False
         environment = {k: v for k, v in os.environ.items() if k != "PYTHONHASHSEED"}
         environment["JDK_JAVA_OPTIONS"] = _JAVA
-        command = [sys.executable, "-m", "tests.runtime.proof", str(self.folder), self.database]
+        command = [sys.executable, "-X", "faulthandler", "-m", *self.command]
         with (self.folder / "errors.txt").open("wb") as errors:
             self.process = subprocess.Popen(
                 command, cwd=REPOSITORY, env=environment, stdout=subprocess.PIPE, stderr=errors
@@ -76,6 +77,20 @@ class Job:
 
     def errors(self) -> str:
         return (self.folder / "errors.txt").read_text(errors="replace")[-4000:]
+
+    def end(self) -> str:
+        """Ends it with all its processes; the stacks of the threads of its JVM and of its driver."""
+        if self.is_over:
+            return self.errors()
+        parts = parts_of(self.process.pid)
+        for jvm in parts["jvm"]:
+            kill(jvm, signal.SIGQUIT)
+        time.sleep(_DUMP_SECONDS)
+        kill(self.process.pid, signal.SIGABRT)
+        self.process.wait()
+        end(parts)
+        assert self.process.stdout is not None
+        return self.process.stdout.read().decode(errors="replace") + self.errors()
 
 
 @dataclass(slots=True)
@@ -100,8 +115,11 @@ class Proof:
         make_database(self.database)
         return made
 
+    def job(self, folder: Path) -> Job:
+        return Job(folder, ("tests.runtime.proof", str(folder), self.database))
+
     def alone(self) -> dict[str, Any]:
-        job = Job(self.folder("alone"), self.database)
+        job = self.job(self.folder("alone"))
         job.start()
         while not job.is_over:
             job.wait(_PATIENCE)
@@ -127,7 +145,7 @@ class Proof:
 
     def _round(self, folder: Path, kills: int, until: float) -> None:
         """One job, from its beginning to its end, through as many deaths as it takes."""
-        job = Job(folder, self.database)
+        job = self.job(folder)
         while True:
             job.start()
             while not job.is_over:
@@ -179,7 +197,7 @@ def _say(text: str) -> None:
 
 
 @contextlib.contextmanager
-def _database(given: str, root: str) -> Iterator[str]:
+def database(given: str, root: str) -> Iterator[str]:
     if given:
         yield given
     elif programs() is None:
@@ -197,8 +215,8 @@ def main() -> None:
     parser.add_argument("--epochs", type=int, default=60, help="of one life of the job")
     parser.add_argument("--database", default="")
     given = parser.parse_args()
-    with tempfile.TemporaryDirectory() as root, _database(given.database, root) as database:
-        proof = Proof(Path(root), database, random.Random(given.seed))
+    with tempfile.TemporaryDirectory() as root, database(given.database, root) as url:
+        proof = Proof(Path(root), url, random.Random(given.seed))
         proof.run(given.kills, given.epochs, 60 * given.minutes)
     report = {
         "kills": proof.killed.total(),

@@ -11,7 +11,7 @@ import pytest
 from tests.connectors.sources import table
 from tidemill.connectors.api import Offset, ReadLimit
 from tidemill.physical.batch.nodes import BatchNode, Limit, TableSourceScan
-from tidemill.physical.batch.portions import portioned
+from tidemill.physical.batch.portions import limit_by_portions
 from tidemill.runtime.limited_rows import Stretch, limited_rows
 from tidemill.types import logical as t
 from tidemill.types.logical import Field
@@ -43,7 +43,7 @@ def rows_of(matching: tuple[int, ...], fetch: int, offset: int) -> tuple[list[in
     scan = TableSourceScan(
         fields=fields, most=SIZE, table=table({"v": t.BIGINT}, {}), columns=("v",), options=()
     )
-    asked = portioned(Limit(fields=fields, input=scan, order=(), fetch=fetch, offset=offset))
+    asked = limit_by_portions(Limit(fields=fields, input=scan, order=(), fetch=fetch, offset=offset))
     assert asked is not None
     read = []
 

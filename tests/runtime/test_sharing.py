@@ -89,13 +89,13 @@ def tables(spark: SparkSession, tmp_path_factory: pytest.TempPathFactory) -> lis
 def reads(monkeypatch: pytest.MonkeyPatch) -> Counter[str]:
     """How often each table is read, over all epochs."""
     made: Counter[str] = Counter()
-    plain = FileSource.read_through
+    plain = FileSource.read_tasks
 
     def counting(source: FileSource, *args: Any) -> Any:
         made[str(source.storage)] += 1
         return plain(source, *args)
 
-    monkeypatch.setattr(FileSource, "read_through", counting)
+    monkeypatch.setattr(FileSource, "read_tasks", counting)
     return made
 
 

@@ -51,7 +51,9 @@ def running(monkeypatch: pytest.MonkeyPatch) -> Any:
     return begin
 
 
-@pytest.mark.parametrize(("version", "is_on"), [("4.3.0", True), ("4.3.7-SNAPSHOT", True), ("4.30.0", False)])
+@pytest.mark.parametrize(
+    ("version", "is_on"), [("4.3.0", True), ("4.3.7-SNAPSHOT", True), ("4.30.0", False), ("4.1.4", False)]
+)
 def test_features_are_for_one_version(running: Any, version: str, is_on: bool) -> None:
     running(version)
     assert {versions.is_on(feature) for feature in versions.FEATURES} == {is_on}

@@ -98,9 +98,9 @@ class FunctionCatalog:
 
     def names(self, catalog: str, database: str) -> list[str]:
         """User function names visible from a database, sorted."""
-        held = self._catalogs.catalog(catalog).database(database)
+        memory_database = self._catalogs.catalog(catalog).database(database)
         temporary = [p.name for p in self._temporary if (p.catalog, p.database) == (catalog, database)]
-        return sorted({*self._system, *temporary, *held.functions})
+        return sorted({*self._system, *temporary, *memory_database.functions})
 
     def _key(self, parts: tuple[str, ...]) -> ObjectPath:
         return _lower(self._catalogs.qualify(parts))

@@ -75,11 +75,11 @@ def make_catalog(
             "Available factory identifiers are:\n\n" + "\n".join(sorted(kinds)),
             hint=f"Catalog '{name}' is not made.",
         )
-    known = (*kind.options, *_ALWAYS)
-    unknown = set(options) - set(known)
+    declared = (*kind.options, *_ALWAYS)
+    unknown = set(options) - set(declared)
     if unknown and not kind.takes_others:
         raise ValidationError(
-            unsupported_options(identifier, unknown, set(known) - {"type"}),
+            unsupported_options(identifier, unknown, set(declared) - {"type"}),
             hint=f"Catalog '{name}' is not made.",
         )
     return kind.make(name, description)

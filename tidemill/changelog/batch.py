@@ -38,8 +38,8 @@ def hashes_of(table: pa.Table, keys: list[pa.Array]) -> Hashes:
 
 
 def by_arrival(table: pa.Table) -> pa.Table:
-    """Rows in ``$seq`` order. At equal ``$seq`` they stay as they stand: a task gives the changes of one row
-    one after the other, and each branch of a union takes back only what it gave before."""
+    """Rows in ``$seq`` order. Rows with equal ``$seq`` keep their order: a task emits the changes of one row
+    in sequence, and each branch of a union only retracts its own earlier rows."""
     sequence = vector(table.column(SEQUENCE_COLUMN)).values
     if (sequence[1:] >= sequence[:-1]).all():
         return table
@@ -62,14 +62,14 @@ def with_types(table: pa.Table, types: Mapping[str, pa.DataType]) -> pa.Table:
 
 
 def in_utc(table: pa.Table) -> pa.Table:
-    """The table with instants as state has them: Spark gives them in the zone of its session."""
+    """The table with instants in UTC, as in state: Spark gives instants in its session's zone."""
     return with_types(table, {field.name: _in_utc(field.type) for field in table.schema})
 
 
 def _in_utc(kind: pa.DataType) -> pa.DataType:
     if pa.types.is_timestamp(kind) and kind.tz is not None:
         return pa.timestamp(kind.unit, "UTC")
-    inner = [kind.field(place) for place in range(kind.num_fields)]
+    inner = [kind.field(index) for index in range(kind.num_fields)]
     fields = [field.with_type(_in_utc(field.type)) for field in inner]
     if fields == inner:
         return kind

@@ -2,7 +2,7 @@
 
 Fixed-width Arrow types become one NumPy array (temporal types as their integers, DECIMAL as its two
 64-bit limbs, shape ``(n, 2)``, low limb first); booleans are unpacked. Everything else (text, bytes,
-nested) stays in Arrow and moves by ``take``. Values under a NULL are arbitrary: look at ``valid``.
+nested) stays in Arrow and moves by ``take``. Values under a NULL are arbitrary: check ``valid``.
 """
 
 from __future__ import annotations
@@ -61,7 +61,7 @@ def dtype_of(kind: pa.DataType) -> np.dtype[Any] | None:
 
 
 def validity(array: pa.Array) -> Mask | None:
-    """True where a value is there; None when there is no NULL."""
+    """The mask of non-NULL values; None if there is no NULL."""
     if array.null_count == 0:
         return None
     if pa.types.is_null(array.type):

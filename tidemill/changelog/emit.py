@@ -20,7 +20,7 @@ _LAST_KIND = np.array([-1, RowKind.INSERT, RowKind.DELETE, RowKind.UPDATE_AFTER]
 
 @dataclass(frozen=True, slots=True)
 class Changes:
-    """Row i shows key ``owners[i]``: its result after the epoch where ``after[i]``, else before."""
+    """Row i has the result of key ``owners[i]``: after the epoch if ``after[i]``, otherwise before it."""
 
     owners: Ints
     after: Mask
@@ -30,7 +30,7 @@ class Changes:
         return to_arrow(Vec(self.kinds), pa.int8())
 
     def pick(self, before: pa.Array | None, after: pa.Array) -> pa.Array:
-        """The output column; ``before`` may be None where no row shows it."""
+        """The output column; ``before`` may be None if no row needs it."""
         if before is None or self.after.all():
             return after.take(pa.array(self.owners))
         both = single(pa.chunked_array([before, after], after.type))
@@ -38,27 +38,27 @@ class Changes:
 
 
 def net_changes(existed: Mask, exists: Mask, same: Mask, update_before: bool) -> Changes:
-    """+I for a key that came, -D for one that went, (-U and) +U where both and not the ``same``."""
+    """+I for a new key, -D for a deleted key, (-U and) +U for a key with another result."""
     update = existed & exists & ~same
-    shown = update | (existed != exists)
-    counts = shown.astype(np.int64) + (update if update_before else 0)
+    changed = update | (existed != exists)
+    counts = changed.astype(np.int64) + (update if update_before else 0)
     owners = np.repeat(np.arange(len(existed)), counts)
     final = np.zeros(len(owners), np.bool_)
-    final[np.cumsum(counts)[shown] - 1] = True
+    final[np.cumsum(counts)[changed] - 1] = True
     kinds = _LAST_KIND[2 * existed.view(np.int8) + exists.view(np.int8)][owners]
     kinds[~final] = RowKind.UPDATE_BEFORE
     return Changes(owners, final & exists[owners], kinds)
 
 
 def unchanged(before: list[pa.Array], after: list[pa.Array], rows: int) -> Mask:
-    """Where a result stays the same value, so that nothing needs to be shown."""
+    """The mask of results that do not change, so nothing is emitted for them."""
     everyone = np.arange(rows)
     return rows_same(before, everyone, after, everyone)
 
 
 def changed_bits(before: list[pa.Array], after: list[pa.Array], rows: int) -> Ints:
-    """Which columns of a result do not stay the same value: bit i is column i."""
+    """The changed columns of each result as bits: bit i is column i."""
     bits = np.zeros(rows, np.int64)
-    for place, (a, b) in enumerate(zip(before, after, strict=True)):
-        bits |= (~unchanged([a], [b], rows)).astype(np.int64) << place
+    for column, (a, b) in enumerate(zip(before, after, strict=True)):
+        bits |= (~unchanged([a], [b], rows)).astype(np.int64) << column
     return bits

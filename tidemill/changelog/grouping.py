@@ -1,4 +1,4 @@
-"""Bringing equal keys together: sort by hash, verify by value, split collisions.
+"""Groups equal keys: sorts by hash, verifies by value, splits collisions.
 
 Cost: one sort of 64-bit hashes, one comparison per row; keys whose hashes collide cost one more
 round of comparisons for each further distinct key of that hash.
@@ -24,7 +24,7 @@ _PACKED_BITS = 22
 class Groups:
     """``order``: row numbers, equal keys contiguous and in input order within a key, hashes ascending.
 
-    ``starts[g]`` is group g's first place in ``order``; ``heads[g]`` the row number there.
+    ``starts[g]`` is the first index of group g in ``order``; ``heads[g]`` is its row number.
     """
 
     order: Ints
@@ -43,12 +43,12 @@ class Groups:
         return np.diff(self.starts, append=len(self.order))
 
     def ids(self) -> Ints:
-        """The group of each place in ``order``."""
+        """The group of each index in ``order``."""
         return np.repeat(np.arange(self.count), self.sizes)
 
 
 def group_rows(hashes: Hashes, keys: Sequence[pa.Array]) -> Groups:
-    """Groups of equal keys; ``hashes`` must be equal where the keys are."""
+    """Groups of equal keys. Equal keys must have equal ``hashes``."""
     order = sort_order(hashes)
     ordered = hashes[order]
     fresh = np.ones(len(order), np.bool_)
@@ -57,7 +57,7 @@ def group_rows(hashes: Hashes, keys: Sequence[pa.Array]) -> Groups:
 
 
 def group_ordered(order: Ints, fresh: Mask, keys: Sequence[pa.Array]) -> Groups:
-    """Groups of rows that are in order by what equal keys share; ``fresh``: it is not the one before."""
+    """Groups of rows that are sorted so that equal keys are close; ``fresh``: the sort value is a new one."""
     starts = np.flatnonzero(fresh)
     if len(starts) == len(order) or not keys:
         return Groups(order, starts)
@@ -93,7 +93,7 @@ def _in_pieces(hashes: Hashes) -> bool:
 
 def _packed_order(hashes: Hashes) -> Ints | None:
     """The order from one sort of (upper bits of the hash, row number) words, a third faster than an
-    indirect sort; None where those bits do not tell all hashes apart."""
+    indirect sort; None if those bits do not tell all hashes apart."""
     bits = np.uint64(max(len(hashes) - 1, 1).bit_length())
     if bits > _PACKED_BITS:
         return None
@@ -125,9 +125,9 @@ def _split(order: Ints, fresh: Mask, strangers: Ints, keys: Sequence[pa.Array]) 
         pending = pending[~same]
     mixed = np.zeros(segment[-1] + 1, np.bool_)
     mixed[segment[strangers]] = True
-    places = np.flatnonzero(mixed[segment])
-    sorted_places = places[np.lexsort((rank[places], segment[places]))]
+    positions = np.flatnonzero(mixed[segment])
+    sorted_positions = positions[np.lexsort((rank[positions], segment[positions]))]
     order, rank = order.copy(), rank.copy()
-    order[places], rank[places] = order[sorted_places], rank[sorted_places]
+    order[positions], rank[positions] = order[sorted_positions], rank[sorted_positions]
     fresh[1:] = (segment[1:] != segment[:-1]) | (rank[1:] != rank[:-1])
     return Groups(order, np.flatnonzero(fresh))

@@ -28,7 +28,7 @@ class RowKind(IntEnum):
 
     @property
     def weight(self) -> int:
-        """+1 for a row that comes, -1 for a row that goes: ``1 - 2 * (kind & 1)``."""
+        """+1 for an insertion, -1 for a retraction: ``1 - 2 * (kind & 1)``."""
         return 1 - 2 * (self & 1)
 
 

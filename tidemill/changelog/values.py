@@ -1,8 +1,8 @@
-"""What values mean to the kernels: which are one, in what order they stand, which SQL calls equal.
+"""Identity, order and equality of values for the kernels.
 
-The decisions are those of ``tidemill.types.values``; ``functions.values`` says the same in Spark SQL.
-Everything works on whole Arrow columns without Python per value, but for nested ones, which Arrow cannot
-compare: they are written as text first (``canonical``).
+``tidemill.types.values`` has the definitions; ``functions.values`` implements the same in Spark SQL.
+Everything works on whole Arrow columns without Python per value. The exception is nested columns, which Arrow
+cannot compare: they become text first (``canonical``).
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ _SMALL_DECIMAL = 18
 
 
 def identity_bits(values: Values) -> Values:
-    """Numbers as integers that are equal where the values are one: floats by their bits, all NaN alike."""
+    """Numbers as integers that are equal for identical values: floats as their bits, with one NaN."""
     if values.dtype.kind != "f":
         return values
     bits = values.view(np.dtype(f"i{values.dtype.itemsize}"))
@@ -36,7 +36,8 @@ def identity_bits(values: Values) -> Values:
 
 
 def same_at(left: pa.Array, left_rows: Values, right: pa.Array, right_rows: Values) -> Mask:
-    """Whether ``left[left_rows[i]]`` and ``right[right_rows[i]]`` are one value; NULL is one with NULL."""
+    """Whether ``left[left_rows[i]]`` and ``right[right_rows[i]]`` are identical; NULL is identical to
+    NULL."""
     if is_fixed(left.type):
         return _fixed_same(vector(left).take(left_rows), vector(right).take(right_rows))
     if pa.types.is_null(left.type):
@@ -54,7 +55,7 @@ def same_at(left: pa.Array, left_rows: Values, right: pa.Array, right_rows: Valu
 def rows_same(
     left: Sequence[pa.Array], left_rows: Values, right: Sequence[pa.Array], right_rows: Values
 ) -> Mask:
-    """``same_at`` over all columns; no columns: always one."""
+    """``same_at`` over all columns; without columns all rows are identical."""
     same = np.ones(len(left_rows), np.bool_)
     for a, b in zip(left, right, strict=True):
         same &= same_at(a, left_rows, b, right_rows)
@@ -62,7 +63,7 @@ def rows_same(
 
 
 def canonical(array: pa.Array) -> pa.Array:
-    """A nested column as text that is equal exactly where the values are one.
+    """A nested column as texts that are equal exactly for identical values.
 
     The one place that walks values in Python: nested keys are rare and Arrow cannot compare them.
     """
@@ -82,7 +83,7 @@ def _fixed_same(a: Vec, b: Vec) -> Mask:
 
 
 def ranks(array: pa.Array) -> Ints:
-    """Integers that ascend as the values do and are equal where they are one; arbitrary under a NULL.
+    """Integers in the order of the values, equal for identical values; arbitrary under a NULL.
 
     Take ``~ranks`` for the opposite order: ``-ranks`` wraps at the smallest integer.
     """
@@ -102,9 +103,9 @@ def number_ranks(values: Values) -> Values:
     return values if values.dtype.kind != "f" else _folded(identity_bits(values))
 
 
-def ranked_numbers(found: Values, dtype: np.dtype[Any]) -> Values:
+def ranked_numbers(rank_codes: Values, dtype: np.dtype[Any]) -> Values:
     """The numbers whose ``number_ranks`` these are."""
-    return found if dtype.kind != "f" else _folded(found).view(dtype)
+    return rank_codes if dtype.kind != "f" else _folded(rank_codes).view(dtype)
 
 
 def _folded(bits: Values) -> Values:

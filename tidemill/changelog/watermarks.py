@@ -1,9 +1,9 @@
-"""Watermarks: how far event time has come, row by row.
+"""Watermarks: the progress of event time, row by row.
 
-A watermark of t says that rows up to t have come; it is the maximum of the watermark expression over the
+A watermark of t means that rows up to t have come. It is the maximum of the watermark expression over the
 rows of an ordered split so far, in milliseconds since 1970. Every row of a query by event time carries in
-``$wm`` the watermark that the rows *before* it had reached: whether it is late is a matter of this row and
-those before it, never of where an epoch was cut. Two pieces make it without a second pass:
+``$wm`` the watermark of the rows *before* it. So whether it is late depends on this row and the rows before
+it, not on the cut of epochs. Two pieces compute it without a second pass:
 
 - a read task knows the maximum over its own rows only (``Running``), and writes it beside each row;
 - at its end it tells every target partition its whole maximum (``Control``). There the prefix over the
@@ -32,7 +32,7 @@ END = int(np.iinfo(np.int64).max)
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Control:
-    """What a task tells every partition that it sends to, after its rows.
+    """The message of a task to every target partition after its rows.
 
     ``task`` orders the tasks of one ``origin`` (a source, or the operator that made the rows: its partition);
     ``reading`` tells those apart that read the same, for two branches of a union; ``mark`` is the watermark
@@ -55,10 +55,10 @@ class Control:
 
     @staticmethod
     def of(data: bytes) -> Control:
-        found = json.loads(data)
-        found["splits"] = tuple((name, mark) for name, mark in found["splits"])
-        found["waited"] = tuple(found["waited"])
-        return Control(**found)
+        fields = json.loads(data)
+        fields["splits"] = tuple((name, mark) for name, mark in fields["splits"])
+        fields["waited"] = tuple(fields["waited"])
+        return Control(**fields)
 
 
 @dataclass(slots=True)
@@ -72,15 +72,15 @@ class Running:
     """What of it has passed the interval."""
 
     def before(self, marks: Ints) -> Ints:
-        """Per row the watermark that the task's rows before it had reached; goes on behind them."""
+        """Per row the watermark of the task's rows before it. The rows are then included."""
         if len(marks) == 0:
             return marks
         reached = np.maximum.accumulate(np.maximum(marks, self.highest))
         passed = reached if not self.interval else self._passed(reached)
-        shown = np.empty_like(passed)
-        shown[0], shown[1:] = self.mark, passed[:-1]
+        marks_before = np.empty_like(passed)
+        marks_before[0], marks_before[1:] = self.mark, passed[:-1]
         self.highest, self.mark = int(reached[-1]), int(passed[-1])
-        return shown
+        return marks_before
 
     def _passed(self, reached: Ints) -> Ints:
         """The last of ``reached`` that crossed into another interval, at each row."""
@@ -92,7 +92,7 @@ class Running:
 
 
 def buckets(marks: Ints, interval: int) -> Ints:
-    """Which interval a watermark completes; before the first nothing passes."""
+    """The interval that a watermark completes; before the first interval no watermark passes."""
     # As Flink's assigner, which begins at 0: earlier times pass with the first later one.
     begun = np.maximum(marks, -1)
     completed: Ints = begun // interval + (begun % interval == interval - 1)
@@ -100,7 +100,7 @@ def buckets(marks: Ints, interval: int) -> Ints:
 
 
 def held_back(mark: int, by: int) -> int:
-    """A watermark ``by`` ms earlier; the beginning and the end are what they are."""
+    """A watermark ``by`` ms earlier; the beginning and the end of time do not change."""
     return mark if mark in (NONE, END) else mark - by
 
 
@@ -116,7 +116,7 @@ def joined(start: Ints, marks: Ints, interval: int) -> Ints:
 
 
 def split_key(origin: str, split: str) -> str:
-    """What the watermark of a split goes by, among those of origins."""
+    """The key of a split's watermark among the watermarks of origins."""
     return f"{origin}/{split}"
 
 
@@ -141,16 +141,16 @@ class RunningSplits:
 
     def before(self, marks: Ints, sequence: Ints) -> Ints:
         """``sequence``: the rows' ``$seq``, which tell their splits."""
-        shown = np.empty_like(marks)
-        places = np.searchsorted(np.array(self.splits.firsts), sequence, side="right") - 1
-        for place in np.unique(places).tolist():
-            name, rows = self.splits.names[place], np.flatnonzero(places == place)
+        marks_before = np.empty_like(marks)
+        split_index = np.searchsorted(np.array(self.splits.firsts), sequence, side="right") - 1
+        for split_number in np.unique(split_index).tolist():
+            name, rows = self.splits.names[split_number], np.flatnonzero(split_index == split_number)
             running = self._running.setdefault(name, Running(interval=self.interval))
-            shown[rows] = self._from(name, running.before(marks[rows]))
-        return shown
+            marks_before[rows] = self._from(name, running.before(marks[rows]))
+        return marks_before
 
     def marks(self) -> tuple[tuple[str, int], ...]:
-        """What each split that had rows has reached now."""
+        """The current watermark of each split that had rows."""
         return tuple((n, int(self._from(n, np.array([r.mark]))[0])) for n, r in self._running.items())
 
     def _from(self, name: str, marks: Ints) -> Ints:
@@ -190,7 +190,7 @@ class Prefix:
         return Prefix(starts=starts, marks=marks)
 
     def lifted(self, marks: Ints, task: int) -> Ints:
-        """The ``$wm`` of a task's rows, with what came before the task."""
+        """The ``$wm`` of a task's rows, raised to the watermark before the task."""
         if task not in self.starts:
             return marks
         start, interval = self.starts[task]

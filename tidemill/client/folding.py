@@ -1,7 +1,7 @@
-"""A changelog folded to the rows that it makes, as they come.
+"""Folds a changelog into its current rows, change by change.
 
-An update takes the place of the row that it updates; of more rows than the limit the oldest are left out, and
-what is said of them later changes nothing. Cost: a text of each row, by which it is found again.
+An update takes the position of the row that it updates. Beyond the limit the oldest rows are dropped, and
+later changes of them are ignored. Cost: the text of each row, which is its key in a dictionary.
 """
 
 from __future__ import annotations
@@ -21,10 +21,10 @@ Row = tuple[Any, ...]
 class Folding:
     limit: int
     _rows: dict[int, tuple[str, Row]] = field(default_factory=dict)
-    """By their places, which grow."""
+    """The rows by their positions, which grow."""
     _places: dict[str, list[int]] = field(default_factory=dict)
     _left: deque[int] = field(default_factory=deque)
-    """The places of rows that were updated away, until what they became has come."""
+    """Positions of retracted rows, for the updated rows that follow."""
     _next: int = 0
 
     @classmethod

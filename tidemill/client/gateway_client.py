@@ -1,7 +1,8 @@
-"""A client of a gateway's REST protocol, Tidemill's or Flink's own, with Python's standard library alone:
-pages in other formats than JSON are read by who asks for them (``decoders``).
+"""A client of a gateway's REST protocol, Tidemill's or Flink's own, which needs only Python's standard
+library.
 
-One session a client; statements run one after the other. Not shared between threads, but for ``cancel``.
+A caller that wants pages in other formats than JSON passes ``decoders``. A client has one session; its
+statements run one after the other. Only ``cancel`` may be called from another thread.
 """
 
 from __future__ import annotations
@@ -23,7 +24,7 @@ from tidemill.errors import ConnectorError, Position, ValidationError
 
 Json = dict[str, Any]
 Decoder = Callable[[bytes], Json]
-"""From the content of an answer to what a page of JSON would say; its ``data`` is the decoder's own."""
+"""Converts the content of an answer to the form of a JSON page; its ``data`` may have any type."""
 _JSON = "application/json"
 _TIMEOUT = 300.0
 _FIRST_WAIT, _LONGEST_WAIT = 0.01, 0.5
@@ -38,8 +39,8 @@ _POSITION = re.compile(r"(\d{1,9}):(\d{1,9})")
 
 
 class GatewayError(ConnectorError):
-    """What the gateway answers instead of a result. ``cause``: the whole chain, with exceptions' names;
-    ``code``: Tidemill's, where it is a gateway of Tidemill; the position is one in the statement."""
+    """An error that the gateway answers. ``cause``: the whole chain, with the names of exceptions; ``code``:
+    the error's code, if the gateway is Tidemill's; ``position``: in the statement."""
 
     def __init__(self, cause: str, code: str = "", position: Position | None = None) -> None:
         message = _first(cause) if code else _root(cause)
@@ -50,7 +51,7 @@ class GatewayError(ConnectorError):
 
 
 class CanceledError(GatewayError):
-    """The client has canceled the statement that it waits for, or whose rows it reads."""
+    """The client has canceled the statement that it is waiting for, or reading from."""
 
     def __init__(self) -> None:
         super().__init__("The statement was canceled.")
@@ -58,8 +59,8 @@ class CanceledError(GatewayError):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Answer:
-    """``operation``: its handle; ``columns``: name and type, as the protocol has them; ``pages``: each page's
-    ``data``, as it comes; ``warnings``: what the gateway says besides, a gateway of Tidemill's."""
+    """``operation``: its handle; ``columns``: names and types in the protocol's form; ``pages``: the ``data``
+    of each page, as it arrives; ``warnings``: of a Tidemill gateway."""
 
     operation: str
     columns: list[Json]
@@ -68,7 +69,7 @@ class Answer:
     job_id: str = ""
     warnings: tuple[str, ...] = ()
     rows: Iterator[tuple[str, list[Any]]] = field(init=False)
-    """Those of pages in JSON: kind and values, numbers with a point as Decimal."""
+    """The rows of JSON pages: kind and values; numbers with a point are Decimal."""
 
     def __post_init__(self) -> None:
         rows = ((row["kind"], row["fields"]) for page in self.pages for row in page)
@@ -77,9 +78,9 @@ class Answer:
 
 @dataclass(slots=True)
 class GatewayClient:
-    """``url``: ``http://HOST:PORT``, with ``user:password@`` or ``:token@`` where the gateway asks for it.
-    ``decoders``: by media types that the client would rather have than JSON; a gateway that has none of them
-    answers JSON."""
+    """``url``: ``http://HOST:PORT``, with ``user:password@`` or ``:token@`` if the gateway needs it.
+    ``decoders``: by media types that the client prefers to JSON; a gateway that has none of them answers
+    JSON."""
 
     url: str
     decoders: Mapping[str, Decoder] = field(default_factory=dict)
@@ -109,7 +110,7 @@ class GatewayClient:
         return self
 
     def close(self) -> None:
-        """Its queries end; jobs that it has started go on."""
+        """Closes the session. Its queries end; jobs of its INSERTs continue."""
         if self._session:
             session, self._session = self._session, ""
             self._call("DELETE", f"/v2/sessions/{session}")
@@ -121,7 +122,7 @@ class GatewayClient:
         self.close()
 
     def execute(self, statement: str, *, row_format: str = "JSON") -> Answer:
-        """Submits a statement and waits until its columns are there; ConnectorError with what is wrong."""
+        """Submits a statement and waits for its columns. ConnectorError if the statement fails."""
         base = f"/v2/sessions/{self._session}"
         operation = self._submitted(f"{base}/statements", statement)
         page = self._ready(f"{base}/operations/{operation}/result/0?rowFormat={row_format}", operation)
@@ -135,7 +136,8 @@ class GatewayClient:
         )
 
     def _submitted(self, path: str, statement: str) -> str:
-        """A statement that is canceled on its way to the gateway is ended when it is there."""
+        """Submits a statement. If it is canceled before the gateway answers, it is canceled after the
+        answer."""
         with self._lock:
             self._submitting, self._ends_at_once = True, False
         try:
@@ -153,29 +155,29 @@ class GatewayClient:
 
     def properties(self) -> dict[str, str]:
         """The session's options."""
-        found: dict[str, str] = self._call("GET", f"/v2/sessions/{self._session}")["properties"]
-        return found
+        options: dict[str, str] = self._call("GET", f"/v2/sessions/{self._session}")["properties"]
+        return options
 
     def complete(self, statement: str, position: int) -> list[str]:
-        """What may stand at ``position``."""
+        """Completions for ``position``."""
         body = {"statement": statement, "position": position}
-        found: list[str] = self._call("GET", f"/v2/sessions/{self._session}/complete-statement", body)[
+        candidates: list[str] = self._call("GET", f"/v2/sessions/{self._session}/complete-statement", body)[
             "candidates"
         ]
-        return found
+        return candidates
 
     def history(self, job_id: str = "", *, last: int = 20) -> list[Json]:
-        """The user's jobs that have ended, the youngest first, or the last run of one; it needs no session.
-        GatewayError where there is none."""
+        """The user's ended jobs, newest first, or the last run of the job ``job_id``. It needs no session.
+        GatewayError if there is no such job."""
         path = "/console/api/history"
         if job_id:
             return [self._call("GET", f"{path}/{quote(job_id, safe='')}")]
-        found: list[Json] = self._call("GET", f"{path}?last={last}")["jobs"]
-        return found
+        jobs: list[Json] = self._call("GET", f"{path}?last={last}")["jobs"]
+        return jobs
 
     def cancel(self, operation: str = "") -> None:
-        """Ends a statement, the last one where none is named; one that has ended is fine. A thread that waits
-        for it, or reads its rows, gets a CanceledError."""
+        """Cancels a statement, by default the last one. It is no error if the statement has ended. A thread
+        that waits for the statement, or reads its rows, gets a CanceledError."""
         with self._lock:
             self._ends_at_once = self._submitting and not operation
             if self._ends_at_once:
@@ -190,7 +192,7 @@ class GatewayClient:
         self._call("DELETE", f"/v2/sessions/{self._session}/operations/{operation}/close")
 
     def _pages(self, page: Json, operation: str) -> Iterator[Any]:
-        """To their end, with which the gateway need not keep them any more."""
+        """All pages; closes the operation at the end, so that the gateway can free the result."""
         while True:
             yield page["results"]["data"]
             if page["resultType"] == "EOS":
@@ -234,7 +236,8 @@ class GatewayClient:
 
 
 def _place(headers: Mapping[str, str]) -> Json:
-    """What a page in another format than JSON says of itself, and of the next one."""
+    """The result type and the next page's URI, which a page in another format than JSON has in its
+    headers."""
     return {"resultType": headers[_RESULT_TYPE_HEADER], "nextResultUri": headers.get(_NEXT_HEADER)}
 
 
@@ -249,35 +252,35 @@ def _authorization(user: str | None, password: str | None) -> dict[str, str]:
         return {}
     if not user:
         return {"Authorization": f"Bearer {password}"}
-    said = base64.b64encode(f"{user}:{password}".encode()).decode("ascii")
-    return {"Authorization": f"Basic {said}"}
+    encoded = base64.b64encode(f"{user}:{password}".encode()).decode("ascii")
+    return {"Authorization": f"Basic {encoded}"}
 
 
 def _answer(status: int, headers: Mapping[str, str], text: str) -> Json:
     try:
-        found = json.loads(text, parse_float=Decimal)
+        document = json.loads(text, parse_float=Decimal)
     except ValueError as e:
         raise ConnectorError(f"The server is not a gateway: {text[:200]}") from e
-    if status == _GOOD and isinstance(found, dict):
-        return found
-    errors = found.get("errors") if isinstance(found, dict) else None
-    said = str(errors[-1]) if errors else f"The gateway answers {status}: {text[:200]}"
+    if status == _GOOD and isinstance(document, dict):
+        return document
+    errors = document.get("errors") if isinstance(document, dict) else None
+    message = str(errors[-1]) if errors else f"The gateway answers {status}: {text[:200]}"
     at = _POSITION.fullmatch(headers.get(_POSITION_HEADER, ""))
     position = Position(int(at[1]), int(at[2])) if at else None
-    raise GatewayError(said, headers.get(_CODE_HEADER, ""), position)
+    raise GatewayError(message, headers.get(_CODE_HEADER, ""), position)
 
 
 def _root(text: str) -> str:
-    """What is at the root of a chain of Java's exceptions, without its class."""
+    """The message of the root cause in a chain of Java exceptions, without its class."""
     return _message(text.rpartition(_CAUSE)[2])
 
 
 def _first(text: str) -> str:
-    """The first cause in such a chain, which tells most where Tidemill made it."""
+    """The message of the first cause in such a chain, which is the most informative one of Tidemill."""
     return _message(text.partition(_CAUSE)[2].partition(f"\n{_CAUSE}")[0] or text)
 
 
 def _message(cause: str) -> str:
-    said = cause.partition("\n\nEnd of exception")[0]
-    name, colon, message = said.partition(": ")
-    return message if colon and " " not in name else said
+    text = cause.partition("\n\nEnd of exception")[0]
+    name, colon, message = text.partition(": ")
+    return message if colon and " " not in name else text

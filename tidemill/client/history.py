@@ -57,7 +57,7 @@ def job_line(job: Json) -> str:
 
 
 def job_lines(job: Json) -> Iterator[str]:
-    """A job with its plan, its stages, and what there is to say of its tasks."""
+    """Lines that describe a job: its plan, its stages, and remarkable tasks and nodes."""
     yield job_line(job)
     if job["error"]:
         yield f"error: {job['error']}"
@@ -95,7 +95,7 @@ def _plan(nodes: list[Json]) -> Iterator[str]:
         )
 
     def inputs(node: Json) -> list[Json]:
-        """What several read is shown below the first of them."""
+        """A node's inputs; an input of several nodes is drawn only below the first of them."""
         if node["id"] in printed:
             return []
         printed.add(node["id"])

@@ -61,10 +61,10 @@ def _show(job_id: str, status: str, started: str, name: str) -> None:
 
 
 def own_job(parsed: argparse.Namespace) -> OwnJob | None:
-    """A job of another process of this user's, unless a gateway is asked for."""
-    found = [] if parsed.gateway else own_jobs()
-    job_id = whole_id(parsed.job_id, [job.job_id for job in found])
-    return next((job for job in found if job.job_id == job_id), None)
+    """A job of another process of this user; None if there is none, or a gateway is named."""
+    jobs = [] if parsed.gateway else own_jobs()
+    job_id = whole_id(parsed.job_id, [job.job_id for job in jobs])
+    return next((job for job in jobs if job.job_id == job_id), None)
 
 
 def _at_gateway(parsed: argparse.Namespace, how: str, options: dict[str, str]) -> list[list[Any]]:
@@ -88,12 +88,13 @@ def opened(parsed: argparse.Namespace, options: dict[str, str]) -> GatewayClient
         ) from e
 
 
-def whole_id(given: str, ids: Iterable[str]) -> str:
-    """The id that is ``given`` or, if it is the only one, begins so; else what was given."""
-    found = sorted({job_id for job_id in ids if given and job_id.startswith(given)})
-    if len(found) > 1 and given not in found:
-        raise ValidationError(f"The ids of several jobs begin with '{given}'", expected=tuple(found))
-    return found[0] if len(found) == 1 else given
+def whole_id(prefix: str, ids: Iterable[str]) -> str:
+    """The only one of ``ids`` that begins with ``prefix``; ``prefix`` itself if no id does. ValidationError
+    if several ids do."""
+    matching = sorted({job_id for job_id in ids if prefix and job_id.startswith(prefix)})
+    if len(matching) > 1 and prefix not in matching:
+        raise ValidationError(f"The ids of several jobs begin with '{prefix}'", expected=tuple(matching))
+    return matching[0] if len(matching) == 1 else prefix
 
 
 def _gateway(parsed: argparse.Namespace) -> str:
@@ -101,5 +102,5 @@ def _gateway(parsed: argparse.Namespace) -> str:
 
 
 def _is_named(parsed: argparse.Namespace) -> bool:
-    """Whether somebody has said which gateway: it must answer."""
+    """Whether a gateway is named, which then must answer."""
     return bool(parsed.gateway or os.environ.get("TIDEMILL_GATEWAY"))

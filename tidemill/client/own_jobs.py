@@ -1,7 +1,7 @@
-"""The jobs of this user's processes: each process that runs jobs answers for them at a socket of its own.
+"""Access to the jobs of this user's processes: each process with jobs serves requests at a Unix socket.
 
-The sockets lie in a folder that only their user can look into. One whose process is gone refuses, and is
-removed by whoever asks. One request a connection: a line of JSON each way.
+The sockets are in a folder that only their user can access. A client removes a socket whose process is gone.
+A connection has one request and one answer, each a line of JSON.
 """
 
 from __future__ import annotations
@@ -24,13 +24,13 @@ from tidemill.session.context import SessionContext
 _FOLDER = "jobs"
 _ASKED_SECONDS = 5.0
 _LAST_SECONDS = 10.0
-"""How long a process that ends waits for its last answers."""
+"""How long an ending process waits for its last answers."""
 Json = dict[str, Any]
 
 
 @dataclass(frozen=True, slots=True)
 class OwnJob:
-    """A job of a process that runs now; ``place``: the process's socket."""
+    """A job of a running process. ``place``: the path of the process's socket."""
 
     place: Path
     job_id: str
@@ -39,35 +39,35 @@ class OwnJob:
     started: str
 
     def cancel(self) -> None:
-        _asked(self.place, {"do": "cancel", "job": self.job_id}, None)
+        _request(self.place, {"do": "cancel", "job": self.job_id}, None)
 
     def stop(self, directory: str, *, drain: bool) -> str:
         """Where the savepoint lies."""
         request = {"do": "stop", "job": self.job_id, "directory": directory, "drain": drain}
-        return str(_asked(self.place, request, None)["path"])
+        return str(_request(self.place, request, None)["path"])
 
     def create_savepoint(self, directory: str, path: str) -> str:
         """Where the savepoint lies."""
         request = {"do": "savepoint", "job": self.job_id, "directory": directory, "path": path}
-        return str(_asked(self.place, request, None)["path"])
+        return str(_request(self.place, request, None)["path"])
 
 
 def own_jobs() -> list[OwnJob]:
-    """Those of all processes of this user."""
-    found: list[OwnJob] = []
+    """The jobs of all processes of this user."""
+    jobs: list[OwnJob] = []
     for place in sorted(Path(own_directory(_FOLDER)).glob("*.sock")):
         try:
-            answer = _asked(place, {"do": "list"}, _ASKED_SECONDS)
+            answer = _request(place, {"do": "list"}, _ASKED_SECONDS)
         except ConnectorError:
             continue
-        found += (OwnJob(place, *job) for job in answer["jobs"])
-    return found
+        jobs += (OwnJob(place, *job) for job in answer["jobs"])
+    return jobs
 
 
 @contextmanager
 def answered_for(context: SessionContext) -> Iterator[None]:
-    """Answers for the session's jobs as long as it lasts, and ends when the last request is answered: the job
-    that a request stops may be the last work of its process. If nobody can ask, that is a warning."""
+    """Serves requests for the session's jobs within the context. Returns once the last request is answered,
+    since a stopped job may be the last work of its process. If the socket cannot be opened, it warns."""
     answers = _Answers(context)
     place = Path(own_directory(_FOLDER)) / f"{os.getpid()}-{id(context):x}.sock"
     with contextlib.suppress(OSError):
@@ -102,7 +102,7 @@ def _answer_all(listening: socket.socket, answers: _Answers) -> None:
 
 
 class _Answers:
-    """Answers requests, and knows how many of them are under way."""
+    """Answers requests, and counts those in progress."""
 
     def __init__(self, context: SessionContext) -> None:
         self._context = context
@@ -125,7 +125,7 @@ class _Answers:
                 file.flush()
 
     def wait(self, seconds: float) -> None:
-        """Until no request is under way, and so long at most."""
+        """Waits until no request is in progress, at most ``seconds``."""
         with self._changed:
             self._changed.wait_for(lambda: self._under_way == 0, seconds)
 
@@ -151,19 +151,19 @@ def _done(request: Json, context: SessionContext) -> Json:
                 for s in context.jobs.all()
             ]
         }
-    found = context.jobs.find(request["job"])
-    if found is None:
+    started = context.jobs.find(request["job"])
+    if started is None:
         raise ValidationError(f"There is no job '{request['job']}'.")
     if request["do"] == "cancel":
-        found.job.cancel()
+        started.job.cancel()
         return {}
     if request["do"] == "savepoint":
-        return {"path": found.job.create_savepoint(request["directory"], path=request["path"])}
-    return {"path": found.job.stop_with_savepoint(request["directory"], drain=request["drain"])}
+        return {"path": started.job.create_savepoint(request["directory"], path=request["path"])}
+    return {"path": started.job.stop_with_savepoint(request["directory"], drain=request["drain"])}
 
 
-def _asked(place: Path, request: Json, seconds: float | None) -> Json:
-    """ConnectorError where nobody answers, or with what is wrong."""
+def _request(place: Path, request: Json, seconds: float | None) -> Json:
+    """The answer of the process at ``place``. ConnectorError if the process does not answer, or refuses."""
     with socket.socket(socket.AF_UNIX) as connection:
         connection.settimeout(seconds)
         try:

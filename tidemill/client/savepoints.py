@@ -1,4 +1,4 @@
-"""``tidemill savepoint``: makes savepoints of running jobs, and looks into savepoints, without Spark."""
+"""``tidemill savepoint``: creates savepoints of running jobs, and reads savepoints, without Spark."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from tidemill.runtime.checkpoint.savepoint_report import differences, parts, sav
 
 
 def create(parsed: argparse.Namespace) -> int:
-    """Of a job of this user's processes, or of a gateway's; prints where the savepoint lies."""
+    """Creates a savepoint of a job of this user's processes, or of a gateway; prints the savepoint's path."""
     own = own_job(parsed)
     if own is not None:
         if not (parsed.path or parsed.savepoint_dir):
@@ -33,15 +33,18 @@ def create(parsed: argparse.Namespace) -> int:
 
 
 def list_all(parsed: argparse.Namespace) -> int:
-    """One line a savepoint: when, job, epoch, bytes, place; oldest first."""
-    for one in savepoints_in(Storage(parsed.directory)):
-        created = dt.datetime.fromtimestamp(one.created / 1000).isoformat(" ", "seconds")
-        sys.stdout.write(f"{created}  {one.identity.job_id}  {one.epoch}  {one.size}  {one.where}\n")
+    """Prints a line per savepoint: time, job, epoch, bytes, path; oldest first."""
+    for savepoint in savepoints_in(Storage(parsed.directory)):
+        created = dt.datetime.fromtimestamp(savepoint.created / 1000).isoformat(" ", "seconds")
+        sys.stdout.write(
+            f"{created}  {savepoint.identity.job_id}  {savepoint.epoch}  {savepoint.size} "
+            f" {savepoint.where}\n"
+        )
     return 0
 
 
 def describe(parsed: argparse.Namespace) -> int:
-    """One line a part; with ``--verify`` every file is read and compared with its checksum."""
+    """Prints a line per part. With ``--verify`` it reads every file and checks its checksum."""
     savepoint = Savepoint.open(Storage(parsed.place))
     for part in parts(savepoint):
         counted = "" if part.rows is None else f"  {part.rows} rows"
@@ -54,11 +57,14 @@ def describe(parsed: argparse.Namespace) -> int:
 
 
 def diff(parsed: argparse.Namespace) -> int:
-    """What the two do not share; the status is 1 where there is something, as of diff."""
-    found = differences(*(Savepoint.open(Storage(place)) for place in (parsed.first, parsed.second)))
-    for one in found:
-        sys.stdout.write(f"{one.kind:<8}  {one.id}  {one.before or '(none)'} -> {one.after or '(none)'}\n")
-    return 1 if found else 0
+    """Prints the differences of two savepoints. As with ``diff``, the status is 1 if there are any."""
+    differing = differences(*(Savepoint.open(Storage(place)) for place in (parsed.first, parsed.second)))
+    for difference in differing:
+        sys.stdout.write(
+            f"{difference.kind:<8}  {difference.id}  {difference.before or '(none)'} ->"
+            f" {difference.after or '(none)'}\n"
+        )
+    return 1 if differing else 0
 
 
 def export(parsed: argparse.Namespace) -> int:

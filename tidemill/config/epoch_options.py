@@ -20,4 +20,13 @@ MAX_BYTES = Option(
     own=True,
     doc="The approximate number of bytes of each source in one epoch, at most; 0 is no limit.",
 )
-OPTIONS = (MAX_ROWS, MAX_BYTES)
+RESIDENT = Option(
+    key="tidemill.epoch.resident",
+    kind=bool,
+    default=False,
+    own=True,
+    doc="Whether small epochs run in Python workers that stay, without a Spark job each. It needs a Spark "
+    "within one machine, and a job whose rows stay in Arrow: `EXPLAIN EXECUTION_PLAN` says which. It changes "
+    "no result.",
+)
+OPTIONS = (MAX_ROWS, MAX_BYTES, RESIDENT)

@@ -80,17 +80,17 @@ def parse_memory(text: str) -> MemorySize:
     factor = _SIZE_BYTES.get(match.group(2).lower()) if match else None
     if match is None or factor is None:
         raise ValueError(f"'{text}' is not a memory size such as '64 mb' or '1 gb'")
-    found = int(match.group(1)) * factor
-    if found > LONG:
+    size = int(match.group(1)) * factor
+    if size > LONG:
         raise ValueError(f"'{text}' is more than {LONG} bytes")
-    return MemorySize(found)
+    return MemorySize(size)
 
 
 def parse_boolean(text: str) -> bool:
-    low = text.strip().lower()
-    if low not in ("true", "false"):
+    lowered = text.strip().lower()
+    if lowered not in ("true", "false"):
         raise ValueError(f"'{text}' is not a boolean: expected true or false (case insensitive)")
-    return low == "true"
+    return lowered == "true"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -103,15 +103,15 @@ class Option(Generic[T]):
     doc: str
     choices: tuple[str, ...] = ()
     least: int | None = None
-    """The smallest number, or number of bytes, that means something."""
+    """The smallest allowed number, or number of bytes."""
     above: int | None = None
-    """What it must be larger than."""
+    """An exclusive lower bound."""
     most: int | None = None
-    """The largest number; of whole ones it is ``INT`` where none is given."""
+    """The largest allowed number; for int options the default is ``INT``."""
     own: bool = False
-    """True where Flink has no such key."""
+    """Whether the key is Tidemill's own and not Flink's."""
     formerly: tuple[str, ...] = ()
-    """Keys that Flink had for it before; the key itself wins."""
+    """Former keys in Flink; ``key`` takes precedence."""
 
     @property
     def keys(self) -> tuple[str, ...]:
@@ -121,8 +121,8 @@ class Option(Generic[T]):
         try:
             value: T = _PARSERS[self.kind](text)
         except ValueError as e:
-            shown = text.replace("\0", "\\0")
-            raise ValidationError(f"Could not parse value '{shown}' for key '{self.key}': {e}") from None
+            escaped = text.replace("\0", "\\0")
+            raise ValidationError(f"Could not parse value '{escaped}' for key '{self.key}': {e}") from None
         if self.choices and str(value).upper() not in {c.upper() for c in self.choices}:
             raise ValidationError(
                 f"Could not parse value '{text}' for key '{self.key}'.", expected=self.choices
@@ -136,36 +136,39 @@ class Option(Generic[T]):
             return
         most = INT if self.most is None and self.kind is int else self.most
         if self.least is not None and size < self.least:
-            wrong = f"at least {self.least}"
+            requirement = f"at least {self.least}"
         elif self.above is not None and size <= self.above:
-            wrong = f"larger than {self.above}"
+            requirement = f"larger than {self.above}"
         elif most is not None and size > most:
-            wrong = f"at most {most}"
+            requirement = f"at most {most}"
         else:
             return
-        raise ValidationError(f"Could not parse value '{text}' for key '{self.key}': it must be {wrong}.")
+        raise ValidationError(
+            f"Could not parse value '{text}' for key '{self.key}': it must be {requirement}."
+        )
 
 
 def parse_integer(text: str) -> int:
-    """Of 64 bits. ValueError otherwise."""
+    """A whole number of 64 bits. ValueError otherwise."""
     if not _INTEGER.fullmatch(text):
         raise ValueError(f"'{text}' is not a whole number")
-    found = int(text)
-    if not -LONG - 1 <= found <= LONG:
+    number = int(text)
+    if not -LONG - 1 <= number <= LONG:
         raise ValueError(f"'{text}' is not from {-LONG - 1} to {LONG}")
-    return found
+    return number
 
 
 def parse_number(text: str) -> float:
-    """A finite one, as Java writes a double. ValueError otherwise."""
-    found = float(text.strip().rstrip("dfDF")) if _NUMBER.fullmatch(text) else math.nan
-    if not math.isfinite(found):
+    """A finite number in Java's syntax of doubles. ValueError otherwise."""
+    number = float(text.strip().rstrip("dfDF")) if _NUMBER.fullmatch(text) else math.nan
+    if not math.isfinite(number):
         raise ValueError(f"'{text}' is not a number such as 1.5")
-    return found
+    return number
 
 
 def parse_text(text: str) -> str:
-    """Any but one that no path, address or name has: what it is given to would fail without its key."""
+    """``text``, unless it holds U+0000: no path, address or name may, and a later error would not name the
+    key."""
     if "\0" in text:
         raise ValueError("it holds the character U+0000")
     return text
@@ -198,8 +201,8 @@ class Configuration(Mapping[str, str]):
 
     def read(self, option: Option[T]) -> T:
         """The typed value of ``option``, its default where unset."""
-        found = next((key for key in option.keys if key in self._values), None)
-        return option.default if found is None else option.parse(self._values[found])
+        set_key = next((key for key in option.keys if key in self._values), None)
+        return option.default if set_key is None else option.parse(self._values[set_key])
 
     def with_value(self, key: str, value: str) -> Configuration:
         return Configuration({**self._values, key: value})

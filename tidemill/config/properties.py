@@ -1,7 +1,7 @@
-"""Java properties, as ``spark-defaults.conf`` and the files of ``--conf-file`` hold options.
+"""Parses Java properties, the syntax of ``spark-defaults.conf`` and of the files of ``--conf-file``.
 
-``key value``, ``key=value`` or ``key: value`` a line; ``#`` and ``!`` begin comments; a line that ends with a
-backslash goes on in the next one; a backslash takes the next character as it is.
+A line is ``key value``, ``key=value`` or ``key: value``. ``#`` and ``!`` begin comments. A line that ends
+with a backslash continues on the next line. A backslash escapes the next character.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ _ESCAPE = re.compile(r"\\(.)")
 
 
 def read_properties(file: Path) -> dict[str, str]:
-    """The entries of a file. ConnectorError where it cannot be read."""
+    """The entries of a file. ConnectorError if it cannot be read."""
     try:
         return parse_properties(file.read_text(encoding="utf-8"))
     except OSError as e:
@@ -27,7 +27,7 @@ def read_properties(file: Path) -> dict[str, str]:
 
 
 def parse_properties(text: str) -> dict[str, str]:
-    """The last entry of a key counts."""
+    """The entries of ``text``. The last entry of a key wins. Example: ``a.b = 1`` gives ``{"a.b": "1"}``."""
     entries: dict[str, str] = {}
     for line in _CONTINUED.sub(_without_break, text).splitlines():
         entry = _ENTRY.match(line.strip())
@@ -38,5 +38,5 @@ def parse_properties(text: str) -> dict[str, str]:
 
 
 def _without_break(match: re.Match[str]) -> str:
-    """The backslashes before the one that ends the line."""
+    """A line continuation without its last backslash and the newline."""
     return match.group(0).rstrip(" \t")[:-2]

@@ -1,6 +1,6 @@
-"""Options of Flink that would change answers and that Tidemill knows only one value of.
+"""Options of Flink that change results, and of which Tidemill supports only one value.
 
-Any other value is refused when a statement runs: to ignore it would be to answer another question.
+Statements refuse any other value, because ignoring it would give wrong results.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ _HIVE = (
 
 
 def check_dialect(key: str, value: str) -> None:
-    """ValidationError for a dialect that Flink does not know either: SET itself refuses it."""
+    """ValidationError at SET for a dialect that Flink does not have either."""
     if key == _DIALECT and value.strip().lower() not in _DIALECTS:
         raise ValidationError(
             f"No enum constant org.apache.flink.table.api.SqlDialect.{value.upper()}",
@@ -34,7 +34,7 @@ def check_dialect(key: str, value: str) -> None:
 
 
 def check_refused(configuration: Configuration) -> None:
-    """NotSupportedError for the first option that is set to what Tidemill does not do."""
+    """NotSupportedError for the first option with an unsupported value."""
     for key, only in ONLY.items():
         value = configuration.get(key, only)
         if value.strip().lower() != only.lower():

@@ -65,12 +65,12 @@ AREAS = (
 )
 BY_KEY: dict[str, Option[Any]] = {key: o for area in AREAS for o in area.options for key in o.keys}
 
-# Flink refuses these at SET, all its others only when a statement reads them; our own are checked at once.
+# Flink checks these options at SET, and all others when a statement reads them. Our own are checked at SET.
 _CHECKED_AT_SET = frozenset({execution_options.RUNTIME_MODE.key})
 
 
 def check_at_set(key: str, value: str) -> None:
-    """Raises ValidationError for a value that SET itself refuses."""
+    """Raises ValidationError if SET refuses the value."""
     if key.startswith(OWN_PREFIX) and not key.startswith(SPARK_PREFIX) and key not in BY_KEY:
         raise ValidationError(
             f"There is no option '{key}'.", expected=tuple(k for k in BY_KEY if k.startswith(OWN_PREFIX))
@@ -82,8 +82,8 @@ def check_at_set(key: str, value: str) -> None:
 
 
 def check_all(configuration: Configuration) -> None:
-    """Raises ValidationError, naming key and value, for the first known key whose text does not fit, and
-    NotSupportedError for values of Flink's that would be ignored."""
+    """Raises ValidationError, with key and value, for the first known key with an invalid value, and
+    NotSupportedError for values of Flink's that Tidemill would ignore."""
     check_refused(configuration)
     for key in configuration:
         if key in BY_KEY:

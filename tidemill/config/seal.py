@@ -1,4 +1,4 @@
-"""How texts that hold secrets are kept: as they are, or sealed with a key that lies elsewhere."""
+"""Encryption of stored texts that hold secrets: none, or with a key that is stored elsewhere."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from dataclasses import dataclass
 
 @dataclass(frozen=True, slots=True)
 class Seal:
-    """``open`` gives what ``close`` was given, and takes texts that were kept before there was a seal."""
+    """``close`` encrypts a text, ``open`` decrypts it. ``open`` returns unencrypted texts unchanged."""
 
     close: Callable[[str], str] = str
     open: Callable[[str], str] = str

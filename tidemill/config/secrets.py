@@ -1,7 +1,7 @@
-"""The one rule for what is a secret: never shown, never kept, no part of what identifies a job.
+"""The one rule for secrets, which are never displayed or stored, and are no part of a job's identity.
 
-An option is a secret by its key (Flink's list of words, and a few more); other values may carry one within
-a URL, as a password before the host or as a parameter.
+An option is a secret if its key has one of Flink's words, or one of a few more. Other values may have a
+secret in a URL: a password before the host, or a parameter.
 """
 
 from __future__ import annotations
@@ -40,15 +40,15 @@ def is_secret(key: str) -> bool:
 
 
 def masked(text: str) -> str:
-    """``text`` with the passwords of URLs in it replaced."""
+    """``text`` with the passwords of URLs masked: ``s3://u:pw@h`` gives ``s3://u:******@h``."""
     return _PARAMETER.sub(rf"\1{MASK}", _USER.sub(rf"\1:{MASK}@", text))
 
 
 def shown_value(key: str, value: str) -> str:
-    """The value of an option as it may be shown."""
+    """The value of an option for display, with its secrets masked."""
     return MASK if is_secret(key) else masked(value)
 
 
 def without_secrets(options: Mapping[str, str]) -> dict[str, str]:
-    """What of ``options`` may be kept and compared: a password that changes makes no other table."""
+    """The ``options`` to store and compare, without secrets: another password does not make another table."""
     return {key: masked(value) for key, value in options.items() if not is_secret(key)}

@@ -1,8 +1,8 @@
-"""Options that nobody reads.
+"""Warns of options that nobody reads.
 
-A key that Tidemill does not know is accepted, as in Flink, so that Flink's scripts run. What would change
-an answer is refused by name (``refused_options``); keys of Flink's cluster, which cannot, pass without a
-word; for the others there is a warning, with the nearest key that exists.
+Tidemill accepts unknown keys, as Flink does, so that Flink's scripts run. Options that would change results
+are refused (``refused_options``). Keys of Flink's cluster cannot change results, so they pass silently. For
+other unknown keys there is a warning, with the nearest existing key.
 """
 
 from __future__ import annotations
@@ -46,7 +46,7 @@ _CLOSE = 0.85
 
 
 def unknown_option(key: str) -> str:
-    """What to warn of; '' for a key that something reads."""
+    """The warning for an unknown key; '' for known keys and keys of Flink's cluster."""
     if key in BY_KEY or key in ONLY or key.startswith((SPARK_PREFIX, "spark.")):
         return ""
     close = get_close_matches(key.lower(), [*BY_KEY, *ONLY], n=1, cutoff=_CLOSE)

@@ -178,15 +178,35 @@ class SplitSource(Protocol):
 BatchMap = Callable[[Iterable[pa.RecordBatch]], Iterator[pa.RecordBatch]]
 
 
+_ROW_BYTES = 100
+"""Of a row whose size nobody knows."""
+
+
+@dataclass(frozen=True, slots=True)
+class ReadTasks:
+    """How a range is read. ``tasks``: a plain picklable value for each task, in order; ``read``: picklable,
+    gives the batches of one of them. ``size``: about how many bytes they read, None if that is not known."""
+
+    tasks: Sequence[Any]
+    read: Callable[[Any], Iterator[pa.RecordBatch]]
+    size: int | None
+
+    @classmethod
+    def of_rows(
+        cls, tasks: Sequence[Any], read: Callable[[Any], Iterator[pa.RecordBatch]], rows: int
+    ) -> ReadTasks:
+        """Of a source that knows how many ``rows`` they read, and not how large these are."""
+        return cls(tasks, read, rows * _ROW_BYTES)
+
+
 @runtime_checkable
 class ArrowSource(Protocol):
-    """Optional face of a source whose rows are made as Arrow batches in Spark Python workers."""
+    """Optional face of a source whose rows are made as Arrow batches in Spark Python workers. Its ``read`` is
+    ``task_frames.read_frame`` of the same tasks."""
 
-    def read_through(
-        self, spark: SparkSession, start: Offset | None, end: Offset, through: BatchMap, schema: str
-    ) -> DataFrame:
-        """``read`` with the picklable ``through`` applied to each task's batches where they are made;
-        ``schema`` is what ``through`` gives, as Spark DDL. Batches have the columns of ``read``."""
+    def read_tasks(self, spark: SparkSession, start: Offset | None, end: Offset) -> ReadTasks:
+        """The tasks of the range (start, end]; their batches have the columns of ``read``. Tasks of ``spark``
+        may look where the rows of a task begin."""
         ...
 
 

@@ -1,4 +1,4 @@
-"""``mapInArrow`` by a schema that is read once: PySpark has the JVM parse its text for every frame."""
+"""``mapInArrow`` with a cached schema: PySpark would let the JVM parse the DDL for every frame."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from tidemill.types.physical import quote
 
 
 def map_batches(frame: DataFrame, function: BatchMap, schema: str) -> DataFrame:
-    """``function`` over the frame's batches; ``schema``: as DDL, of what it gives.
+    """Applies ``function`` to the frame's batches. ``schema``: DDL of the resulting batches.
 
     PySpark reads a dot in a column's name as a path into a struct, and a backtick as an error: such columns
     get other names for Spark, and ``function`` gets batches with their own.
@@ -51,6 +51,6 @@ def type_text(kind: DataType) -> str:
 
 @lru_cache(maxsize=4096)
 def _parsed(schema: str) -> StructType:
-    made = StructType.fromDDL(schema)
-    assert isinstance(made, StructType)
-    return made
+    struct = StructType.fromDDL(schema)
+    assert isinstance(struct, StructType)
+    return struct

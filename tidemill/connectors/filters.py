@@ -1,8 +1,8 @@
-"""Conditions on a table's columns that a source may spare itself rows by.
+"""Filters on a table's columns that a source may push down.
 
-A small language of its own, so that connectors know nothing of plans. A condition may be weaker than what the
-query asks, never stronger: rows for which it does not hold are not missed, the others are filtered anyhow.
-Values are Python's: int, str, bool, datetime.date, None for NULL. What compares with NULL does not hold.
+It is a small language of its own, so that connectors do not depend on plans. A filter may be weaker than the
+query's condition, never stronger: a source may skip rows that fail the filter, and the query filters the
+others again. Values are Python's: int, str, bool, datetime.date, None for NULL. A comparison with NULL fails.
 """
 
 from __future__ import annotations
@@ -53,7 +53,7 @@ ColumnFilter = Comparison | Nullness | AllOf | AnyOf
 
 
 def may_hold(condition: ColumnFilter, values: Mapping[str, object]) -> bool:
-    """False where ``condition`` holds for no row with these values of some columns."""
+    """False if no row with these values of some columns passes ``condition``."""
     match condition:
         case AllOf(parts):
             return all(may_hold(part, values) for part in parts)

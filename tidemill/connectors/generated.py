@@ -1,14 +1,14 @@
-"""Sources whose rows are computed from their numbers: the base of datagen and nexmark.
+"""Sources that compute rows from their row numbers: the base of datagen and nexmark.
 
-An offset is ``{"row": n, "time": ms}``: rows below n are given; ``time`` is the wall-clock time that
-the range may use, fixed when the range is planned, so that reading it again gives the same rows.
-With a rate, ``next_offset`` gives what the rate allows since the source was made.
+An offset is ``{"row": n, "time": ms}``: the job has read the rows below n. ``time`` is the wall-clock time
+for the rows of the range; it is fixed when the range is planned, so that a repeated read gives the same rows.
+With a rate, ``next_offset`` returns the rows that the rate allows since the source began.
 """
 
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field, replace
 from itertools import pairwise
 from typing import TYPE_CHECKING, Protocol
@@ -17,9 +17,8 @@ import numpy as np
 import pyarrow as pa
 
 from tidemill.changelog.rowkind import SEQUENCE_COLUMN
-from tidemill.connectors.api import BatchMap, JobSource, Offset, ReadLimit
-from tidemill.connectors.arrow_maps import map_batches
-from tidemill.connectors.task_frames import assigned, task_frame
+from tidemill.connectors.api import JobSource, Offset, ReadLimit, ReadTasks
+from tidemill.connectors.task_frames import read_frame
 from tidemill.errors import StateError
 from tidemill.types.logical import Field
 from tidemill.types.physical import quote, spark_schema
@@ -34,7 +33,7 @@ _TASK_ROWS = 200_000
 
 
 class RowGenerator(Protocol):
-    """Plain values only: it is pickled into workers."""
+    """Generates rows. It has plain values only, since it is pickled for workers."""
 
     @property
     def fields(self) -> tuple[Field, ...]: ...
@@ -50,8 +49,8 @@ def _now() -> float:
 
 @dataclass(kw_only=True)
 class GeneratedSource(JobSource):
-    """``count``: rows in all, None without end. ``rate``: rows a second, None without limit. ``ends``: false
-    where the source waits after its last row."""
+    """``count``: number of rows, None for endless. ``rate``: rows per second, None for no limit. ``ends``:
+    false if the source waits after its last row instead of ending."""
 
     generator: RowGenerator
     count: int | None
@@ -79,7 +78,7 @@ class GeneratedSource(JobSource):
     def remembered(self, end: Offset, *, ended: bool) -> GeneratedSource:
         first, day = self.generator.block(0, 0), 24 * 3600 * 1000
         if first != self.generator.block(0, day):
-            raise StateError("its rows have the time at which they were made")
+            raise StateError("its rows contain the time of their generation")
         return replace(self, count=_row(end), rate=None, ends=ended, _begun=None)
 
     def _allowed(self, at: int, now: float) -> int:
@@ -97,15 +96,12 @@ class GeneratedSource(JobSource):
     def read(self, spark: SparkSession, start: Offset | None, end: Offset) -> DataFrame:
         schema = [spark_schema(self.generator.fields)] if self.generator.fields else []
         schema += [f"{quote(SEQUENCE_COLUMN)} BIGINT"] if self.sequence else []
-        return self.read_through(spark, start, end, None, ", ".join(schema))
+        return read_frame(spark, self.read_tasks(spark, start, end), ", ".join(schema))
 
-    def read_through(
-        self, spark: SparkSession, start: Offset | None, end: Offset, through: BatchMap | None, schema: str
-    ) -> DataFrame:
-        """``read`` with ``through`` applied to each task's batches in the worker that makes them."""
-        tasks = _tasks(_row(start), _row(end), self.parallelism)
-        run = _task(self.generator, int(end["time"]), self.sequence, through)
-        return map_batches(task_frame(spark, tasks), run, schema)
+    def read_tasks(self, spark: SparkSession, start: Offset | None, end: Offset) -> ReadTasks:
+        rows = _Rows(generator=self.generator, moment=int(end["time"]), sequence=self.sequence)
+        first, last = _row(start), _row(end)
+        return ReadTasks.of_rows(_tasks(first, last, self.parallelism), rows, last - first)
 
     def read_all(self, spark: SparkSession) -> DataFrame:
         return self.read(spark, None, {"row": self.count or 0, "time": int(self.clock() * 1000)})
@@ -123,24 +119,20 @@ def _tasks(start: int, end: int, parallelism: int) -> list[tuple[int, int]]:
     return [(a, b) for a, b in pairwise(borders) if b > a]
 
 
-def _task(
-    generator: RowGenerator,
-    moment: int,
-    sequence: bool,
-    through: BatchMap | None,
-) -> BatchMap:
-    def rows(start: int, end: int) -> Iterator[pa.RecordBatch]:
+@dataclass(frozen=True, slots=True, kw_only=True)
+class _Rows:
+    """Makes the rows of a range of numbers; ``moment``: when, in ms."""
+
+    generator: RowGenerator
+    moment: int
+    sequence: bool
+
+    def __call__(self, task: tuple[int, int]) -> Iterator[pa.RecordBatch]:
+        start, end = task
         for number in range(start // BLOCK_ROWS, -(-end // BLOCK_ROWS)):
             first = number * BLOCK_ROWS
             low, high = max(start, first), min(end, first + BLOCK_ROWS)
-            table = generator.block(number, moment).slice(low - first, high - low)
-            if sequence:
+            table = self.generator.block(number, self.moment).slice(low - first, high - low)
+            if self.sequence:
                 table = table.append_column(SEQUENCE_COLUMN, pa.array(np.arange(low, high)))
             yield from table.combine_chunks().to_batches()
-
-    def run(batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
-        for task in assigned(batches):
-            made = rows(*task)
-            yield from made if through is None else through(made)
-
-    return run

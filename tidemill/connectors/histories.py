@@ -7,7 +7,7 @@ from typing import Generic, Protocol, TypeVar
 
 from pyspark.sql import DataFrame, SparkSession
 
-from tidemill.connectors.api import ArrowSource, BatchMap, Offset, Source
+from tidemill.connectors.api import ArrowSource, Offset, ReadTasks, Source
 
 
 class ReadSource(Source, ArrowSource, Protocol):
@@ -30,7 +30,5 @@ class SourceHistory(Generic[S]):
     def read(self, spark: SparkSession, start: Offset | None, end: Offset) -> DataFrame:
         return self.source.read(spark, start, end)
 
-    def read_through(
-        self, spark: SparkSession, start: Offset | None, end: Offset, through: BatchMap, schema: str
-    ) -> DataFrame:
-        return self.source.read_through(spark, start, end, through, schema)
+    def read_tasks(self, spark: SparkSession, start: Offset | None, end: Offset) -> ReadTasks:
+        return self.source.read_tasks(spark, start, end)

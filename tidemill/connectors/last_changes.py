@@ -1,4 +1,4 @@
-"""What a task's changes leave of each key: the last one counts.
+"""Reduces a task's changes to the last change of each key.
 
 Between tasks an upsert of a key wins over a delete: an update that moves a row to another task is a delete
 there and an upsert here.
@@ -19,7 +19,7 @@ Rows = npt.NDArray[np.int64]
 
 
 def last_changes(table: pa.Table, keys: Sequence[str]) -> tuple[Rows, Rows]:
-    """Numbers of the rows to upsert and of those to delete, ascending: the last of each key by its kind."""
+    """Ascending row numbers of the last change of each key: those to upsert, and those to delete."""
     last = _last_of_each(table.select(list(keys)))
     kinds = (
         np.asarray(table.column(KIND_COLUMN).combine_chunks())
@@ -31,7 +31,7 @@ def last_changes(table: pa.Table, keys: Sequence[str]) -> tuple[Rows, Rows]:
 
 
 def picked(table: pa.Table, rows: Rows) -> pa.Table:
-    """Some of the rows, which are ascending."""
+    """The ``rows`` of the table; their numbers are ascending."""
     return table if len(rows) == table.num_rows else table.take(pa.array(rows))
 
 
@@ -48,6 +48,6 @@ def _last_of_each(keys: pa.Table) -> npt.NDArray[np.int64]:
 
 
 def _codes(column: pa.ChunkedArray) -> tuple[npt.NDArray[np.int64], int]:
-    """A number for each row's value, and how many there are."""
+    """A code for each row's value, and an upper bound of the codes."""
     encoded = pc.dictionary_encode(column.combine_chunks(), null_encoding="encode")
     return np.asarray(encoded.indices).astype(np.int64), len(encoded.dictionary) + 1

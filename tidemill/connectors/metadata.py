@@ -1,7 +1,7 @@
-"""Metadata columns: which keys a connector has, and which types a column of a key may have.
+"""Checks metadata columns against a connector's metadata keys and their types.
 
-A source gives metadata in its key's own type; what reads it casts to the column's. The check is of all
-metadata columns that a table declares, read or not.
+A source returns metadata in its key's own type; the reader casts it to the column's type. All metadata
+columns of a table are checked, read or not.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ def metadata_columns(table: CatalogTable) -> tuple[Column, ...]:
 
 
 def key_of(column: Column) -> str:
-    """The metadata key that ``column`` reads: its name where none is declared."""
+    """The metadata key of ``column``: the declared key, or else the column's name."""
     return column.metadata_key or column.name
 
 

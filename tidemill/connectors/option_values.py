@@ -1,6 +1,6 @@
-"""Typed reading of connector options: the text a table gives, checked against its declaration.
+"""Parses connector options: checks the text of a table's option against the option's declaration.
 
-Every failure is a ValidationError that names the key, the value and what would have been right.
+Every error is a ValidationError with the key, the value and the valid values.
 """
 
 from __future__ import annotations
@@ -68,13 +68,14 @@ class OptionValues:
         self._prefix = prefix
 
     def __getitem__(self, key: str) -> Any:
-        """The parsed value, the parsed default, or None where there is neither."""
+        """The parsed value, or else the parsed default; None if there is neither."""
         option = self._declared[key]
         text = self._values.get(self._prefix + key, option.default)
         return None if text is None else parse_option(option, text, self._prefix)
 
     def check(self) -> None:
-        """Parses every declared option that is given; required ones must be there."""
+        """Parses every declared option that the table sets. ValidationError if a required option is
+        missing."""
         missing = [
             k for k, o in self._declared.items() if o.required and self._prefix + k not in self._values
         ]
@@ -93,8 +94,10 @@ class OptionValues:
         return sorted(set(self._values) - declared)
 
 
-def spelling_hint(given: Iterable[str], right: Iterable[str]) -> str:
-    """A question for each of the keys ``given`` that looks like one of ``right``."""
-    wanted = sorted(right)
-    pairs = [(key, near) for key in given for near in get_close_matches(key, wanted, n=1, cutoff=0.6)]
+def spelling_hint(unknown_keys: Iterable[str], valid_keys: Iterable[str]) -> str:
+    """A question for each of ``unknown_keys`` that resembles a valid key: "Did you mean 'path' by 'pth'?"."""
+    candidates = sorted(valid_keys)
+    pairs = [
+        (key, near) for key in unknown_keys for near in get_close_matches(key, candidates, n=1, cutoff=0.6)
+    ]
     return " ".join(f"Did you mean '{near}' by '{key}'?" for key, near in pairs)

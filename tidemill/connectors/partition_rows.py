@@ -1,4 +1,4 @@
-"""A table's rows by their partition, whose values are texts."""
+"""Splits a table's rows by partition; the partition's values are texts."""
 
 from __future__ import annotations
 
@@ -30,11 +30,11 @@ def _texts(table: pa.Table, column: Field) -> pa.Array:
 
 def _distinct(keys: pa.StructArray) -> list[dict[str, str | None]]:
     """Distinct keys in the order of their first row, the order that ``_codes`` numbers them in."""
-    seen: dict[tuple[str | None, ...], dict[str, str | None]] = {}
+    distinct: dict[tuple[str | None, ...], dict[str, str | None]] = {}
     for row in pc.unique(_joined(keys)).to_pylist():
         values = json.loads(row)
-        seen.setdefault(tuple(values), dict(zip((f.name for f in keys.type), values, strict=True)))
-    return list(seen.values())
+        distinct.setdefault(tuple(values), dict(zip((f.name for f in keys.type), values, strict=True)))
+    return list(distinct.values())
 
 
 def _codes(keys: pa.StructArray) -> pa.Array:

@@ -19,11 +19,11 @@ from tidemill.types.logical import LogicalType
 
 GROUP = "tidemill.connectors"
 
-# Options that Flink's planner reads whatever the connector is.
+# Options that Flink's planner reads for every connector.
 _GENERAL = ("connector", "property-version")
 PLANNER_OPTIONS = ("connector", "property-version", *(option.key for option in OF_TABLES))
 
-# Connectors of Flink's and of its ecosystem that are not there yet.
+# Connectors of Flink and its ecosystem that Tidemill lacks.
 NOT_THERE_YET = frozenset(
     {
         "db2-cdc",
@@ -60,7 +60,7 @@ NOT_THERE_YET = frozenset(
 )
 
 _EXTRAS = {"confluent_kafka": "kafka", "deltalake": "delta", "pyiceberg": "iceberg"}
-"""What brings the packages that only some connectors need."""
+"""The extra of Tidemill that installs each optional package."""
 
 
 @cache
@@ -86,7 +86,7 @@ def identifiers() -> tuple[str, ...]:
 
 
 def connector(options: Mapping[str, str]) -> Connector:
-    """The connector that ``options`` name; ValidationError when there is none of that name."""
+    """The connector that ``options`` name. ValidationError if there is none of that name."""
     identifier = options.get("connector")
     if identifier is None:
         raise ValidationError(
@@ -99,41 +99,42 @@ def connector(options: Mapping[str, str]) -> Connector:
 
 
 def _missing(identifier: str) -> TidemillError:
-    """NotSupportedError for a connector that a Flink user knows, ValidationError for other names."""
-    known = identifier in NOT_THERE_YET
-    error = NotSupportedError if known else ValidationError
+    """NotSupportedError for a connector of Flink that Tidemill lacks, ValidationError for other names."""
+    is_flinks = identifier in NOT_THERE_YET
+    error = NotSupportedError if is_flinks else ValidationError
     return error(
         f"Could not find any factory for identifier '{identifier}' among the installed connectors."
         "\n\nAvailable factory identifiers are:\n\n" + "\n".join(identifiers()),
         hint=f"Tidemill has no connector '{identifier}' yet."
-        if known
+        if is_flinks
         else spelling_hint([identifier], identifiers()),
     )
 
 
 def validate(table: CatalogTable, options: Mapping[str, str], *, role: str) -> Connector:
-    """Checks a table's options and metadata columns for use as ``role`` 'source' or 'sink'; its connector.
+    """Checks a table's options and metadata columns for the ``role`` 'source' or 'sink'; returns its
+    connector.
 
     ``options`` are the table's with hints applied. Raises ValidationError for unknown, missing or
     ill-formed options and for metadata columns that do not fit the connector's keys, NotSupportedError
     when the connector cannot play the role.
     """
-    found = connector(options)
-    if not (found.is_source if role == "source" else found.is_sink):
-        raise NotSupportedError(f"Connector '{found.identifier}' cannot be used as a {role}.")
+    found_connector = connector(options)
+    if not (found_connector.is_source if role == "source" else found_connector.is_sink):
+        raise NotSupportedError(f"Connector '{found_connector.identifier}' cannot be used as a {role}.")
     try:
-        if not found.allows_unknown_options:
-            check_unknown(found.identifier, found.options, options)
-        OptionValues(found.options, options).check()
-        found.validate(table, options)
+        if not found_connector.allows_unknown_options:
+            check_unknown(found_connector.identifier, found_connector.options, options)
+        OptionValues(found_connector.options, options).check()
+        found_connector.validate(table, options)
     except ValidationError as e:
         e.hint = " ".join(filter(None, (e.hint, f"The options are those of table '{table.path}'.")))
         raise
     if role == "source":
-        check_readable(table, found.identifier, found.metadata(options))
+        check_readable(table, found_connector.identifier, found_connector.metadata(options))
     else:
-        check_writable(table, found.identifier, found.writable_metadata(options))
-    return found
+        check_writable(table, found_connector.identifier, found_connector.writable_metadata(options))
+    return found_connector
 
 
 def metadata_types(options: Mapping[str, str]) -> Mapping[str, LogicalType]:
@@ -148,15 +149,17 @@ def check_unknown(
     *,
     general: Collection[str] = _GENERAL,
 ) -> None:
-    """ValidationError when ``options`` hold keys that are neither declared nor below a declared map.
-    ``general``: which of those that every table may have it names."""
-    known = {o.key for o in declared if o.kind != "map"}.union(PLANNER_OPTIONS)
+    """ValidationError if ``options`` have keys that are neither declared nor below a declared map.
+    ``general``: the keys of every table that the error lists."""
+    declared_keys = {o.key for o in declared if o.kind != "map"}.union(PLANNER_OPTIONS)
     open_keys = tuple(o.key for o in declared if o.kind == "map")
-    unknown = sorted(k for k in options if k not in known and not k.startswith(open_keys or ("\0",)))
+    unknown = sorted(k for k in options if k not in declared_keys and not k.startswith(open_keys or ("\0",)))
     if unknown:
         raise ValidationError(
             unsupported_options(
-                identifier, unknown, {*known - {*PLANNER_OPTIONS}, *general, *(k + "*" for k in open_keys)}
+                identifier,
+                unknown,
+                {*declared_keys - {*PLANNER_OPTIONS}, *general, *(k + "*" for k in open_keys)},
             ),
-            hint=spelling_hint(unknown, known),
+            hint=spelling_hint(unknown, declared_keys),
         )

@@ -12,7 +12,7 @@ _READ: Offset = {"read": True}
 
 
 class WholeSource(ABC):
-    """A bounded ``Source`` whose offset is that it was read; no limit cuts it."""
+    """A bounded ``Source`` with two offsets: nothing read, all read. Limits do not apply."""
 
     __slots__ = ()
 

@@ -1,9 +1,9 @@
-"""Copies, on a machine's own disk, of files of an object store that never change once they are written.
+"""A cache on the local disk for immutable files of an object store.
 
-A file that was read or written here is read again without the network. Whoever reads a copy checks it (it
-knows length and checksum) and asks for a new one where it is damaged. Copies lie with the executor's shuffle
-files and go with them. They may take half of what the disk has for them; beyond that those that were not read
-for the longest time go first, and all of them where the disk is full: who tries again finds room.
+A file that this machine has read or written is read again without the network. Readers know length and
+checksum, so they check a copy, and fetch a new one if it is damaged. The cache is beside the executor's
+shuffle files and is removed with them. It may use half of the free disk space. Beyond that the least recently
+read copies are removed, and all copies if the disk is full, so that a retry finds space.
 """
 
 from __future__ import annotations
@@ -24,19 +24,19 @@ from tidemill.files.storage import Storage
 _BLOCK = 8 << 20
 _TRIMMED_TO = 0.8
 _LOOKED_AT = 0.05
-"""The share of the budget that a process writes between two looks at what all have written."""
+"""The share of the budget that a process writes before it checks the size of the whole cache."""
 
 
 @dataclass(slots=True, kw_only=True)
 class FileCache:
-    """Shared by all processes that have the folder; a copy appears whole."""
+    """A cache that all processes with the folder share. A copy appears only once it is complete."""
 
     folder: str
     budget: int
     _unseen: int = 0
 
     def find(self, storage: Storage, relative: str, size: int) -> str | None:
-        """The path of a copy of ``size`` bytes; None where there is none."""
+        """The path of a copy of ``size`` bytes; None if there is none."""
         path = self._path(storage, relative)
         try:
             if os.stat(path).st_size != size:
@@ -47,7 +47,8 @@ class FileCache:
         return path
 
     def fetch(self, storage: Storage, relative: str) -> str:
-        """The path of a new copy. OSError: it cannot be read there, or not be written here."""
+        """Copies a file and returns the copy's path. OSError if the file is unreadable or the disk not
+        writable."""
         with (
             self.adding(storage, relative) as temporary,
             storage.open(relative) as source,
@@ -58,7 +59,7 @@ class FileCache:
 
     @contextlib.contextmanager
     def adding(self, storage: Storage, relative: str) -> Iterator[str]:
-        """A path to write a copy to; it is one when the block has ended well."""
+        """A temporary path to write a copy to; the copy is added when the block ends without an error."""
         path = self._path(storage, relative)
         temporary = f"{path}.{uuid.uuid4().hex[:8]}.tmp"
         try:
@@ -81,34 +82,34 @@ class FileCache:
 
     def _trim(self, budget: int) -> None:
         self._unseen = 0
-        found = sorted(_copies(self.folder))
-        left = sum(size for _, size, _ in found)
-        if left <= budget:
+        copies = sorted(_copies(self.folder))
+        used = sum(size for _, size, _ in copies)
+        if used <= budget:
             return
-        for _, size, path in found:
-            if left <= budget * _TRIMMED_TO:
+        for _, size, path in copies:
+            if used <= budget * _TRIMMED_TO:
                 return
             with contextlib.suppress(OSError):
                 os.unlink(path)
-            left -= size
+            used -= size
 
 
 def executor_cache() -> FileCache:
-    """In the first of the folders that Spark gives its workers for files, else in one of this user's."""
-    given = os.environ.get("SPARK_LOCAL_DIRS", "").partition(",")[0]
-    return _cache_in(os.path.join(given, "tidemill-files") if given else own_directory("files"))
+    """The cache in the first of Spark's local folders, or else in a folder of this user."""
+    local_dir = os.environ.get("SPARK_LOCAL_DIRS", "").partition(",")[0]
+    return _cache_in(os.path.join(local_dir, "tidemill-files") if local_dir else own_directory("files"))
 
 
 @cache
 def _cache_in(folder: str) -> FileCache:
     make_private(folder)
     disk = os.statvfs(folder)
-    taken = sum(size for _, size, _ in _copies(folder))
-    return FileCache(folder=folder, budget=(disk.f_bavail * disk.f_frsize + taken) // 2)
+    cached_bytes = sum(size for _, size, _ in _copies(folder))
+    return FileCache(folder=folder, budget=(disk.f_bavail * disk.f_frsize + cached_bytes) // 2)
 
 
 def _copies(folder: str) -> Iterator[tuple[float, int, str]]:
-    """When each was last read, its size and path."""
+    """The last read time, size and path of each copy."""
     for entry in os.scandir(folder):
         with contextlib.suppress(OSError):
             status = entry.stat()

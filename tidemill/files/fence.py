@@ -1,8 +1,8 @@
-"""Which places in file systems a session may name, and which are closed to all of them.
+"""Restricts the locations that a session may name: some are allowed, some are closed to all sessions.
 
-A place is a local path, or a URI. A local path stands for what it leads to, through links, ``..`` and
-``file:``. A file is also closed if it is a closed file under another name (a hard link). A closed folder
-closes the folders that it lies in, too: a reader of these would read all that is in them.
+A location is a local path or a URI. Local paths are resolved: links, ``..`` and ``file:``. A hard link to a
+closed file is closed, too. A closed folder also closes its parent folders, since a reader of a parent would
+read the closed folder.
 
     Fence(closed=("/var/gateway",), allowed=("/data",)).permits("/data/../var/gateway/users")  ->  False
 """
@@ -23,14 +23,15 @@ ANY = "*"
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Fence:
-    """``closed``: places that nobody may name; ``allowed``: those that one may, ``ANY`` for all others."""
+    """``closed``: locations that nobody may name; ``allowed``: permitted ones, ``ANY`` for all that are not
+    closed."""
 
     closed: tuple[str, ...] = ()
     allowed: tuple[str, ...] = (ANY,)
 
     @property
     def is_open(self) -> bool:
-        """Whether there is nothing to look at."""
+        """Whether the fence permits everything."""
         return not self.closed and ANY in self.allowed
 
     def permits(self, location: str) -> bool:
@@ -43,43 +44,47 @@ OPEN = Fence()
 
 @dataclass(slots=True)
 class Look:
-    """A look at many places. What is in closed places is looked up once, when the first file of several names
-    comes: that takes as long as to list them."""
+    """Checks many locations. It lists the closed locations once, when the first file with several hard links
+    comes; this costs as much as listing them."""
 
     fence: Fence
     _numbers: frozenset[tuple[int, int]] | None = None
 
     def permits(self, location: str) -> bool:
-        """As of the fence."""
-        if self.fence.is_open or "\0" in unquote(location):  # which no file system takes
+        """``Fence.permits``."""
+        if self.fence.is_open or "\0" in unquote(location):  # no file system has such a name
             return self.fence.is_open
         return all(map(self._permits, _places(location)))
 
-    def _permits(self, place: str) -> bool:
-        closed = [own for text in self.fence.closed for own in _places(text)]
-        if any(_is_below(place, own) or _is_below(own, place) for own in closed):
+    def _permits(self, path: str) -> bool:
+        closed = [closed_path for text in self.fence.closed for closed_path in _places(text)]
+        if any(_is_below(path, closed_path) or _is_below(closed_path, path) for closed_path in closed):
             return False
-        allowed = (one for text in self.fence.allowed if text != ANY for one in _places(text))
-        if ANY not in self.fence.allowed and not any(_is_below(place, one) for one in allowed):
+        allowed = (
+            allowed_path for text in self.fence.allowed if text != ANY for allowed_path in _places(text)
+        )
+        if ANY not in self.fence.allowed and not any(
+            _is_below(path, allowed_path) for allowed_path in allowed
+        ):
             return False
-        return not self._is_linked(place, closed)
+        return not self._is_linked(path, closed)
 
     def _is_linked(self, place: str, closed: list[str]) -> bool:
-        """Whether a local file of several names has one in a closed place."""
+        """Whether a local file with several hard links has one in a closed location."""
         try:
-            found = os.stat(place)
+            status = os.stat(place)
         except (OSError, ValueError):
             return False
-        if found.st_nlink < 2 or stat.S_ISDIR(found.st_mode):
+        if status.st_nlink < 2 or stat.S_ISDIR(status.st_mode):
             return False
         if self._numbers is None:
             self._numbers = frozenset(_numbers(closed))
-        return (found.st_dev, found.st_ino) in self._numbers
+        return (status.st_dev, status.st_ino) in self._numbers
 
 
 def _places(location: str) -> Iterator[str]:
-    """What ``location`` may mean to those who read it: some take ``%2e`` for a dot, some follow a link before
-    they go up by ``..``, and some after."""
+    """All paths that readers may take ``location`` for: some decode ``%2e`` to a dot, some follow links
+    before ``..``, some after."""
     for text in dict.fromkeys((location, unquote(location))):
         if is_local(text):
             yield os.path.realpath(local_path(text))
@@ -95,12 +100,12 @@ def _is_below(place: str, folder: str) -> bool:
 
 
 def _numbers(places: list[str]) -> Iterator[tuple[int, int]]:
-    """Devices and numbers of all files in ``places``."""
+    """Device and inode of all files in ``places``."""
     for place in places:
         below = (os.path.join(folder, name) for folder, _, names in os.walk(place) for name in names)
         for file in (place, *below):
             try:
-                found = os.stat(file)
+                status = os.stat(file)
             except OSError:
                 continue
-            yield found.st_dev, found.st_ino
+            yield status.st_dev, status.st_ino

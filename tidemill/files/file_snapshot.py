@@ -1,7 +1,7 @@
-"""A statement's snapshot of files: each table as it was when the statement first looked at it.
+"""A statement's snapshot of file listings: each table as it was at the statement's first listing.
 
-A plan asks how large a table is, and then each of its scans what to read. Between two looks a writer may come
-in: two scans of one table would see different rows, and every look is a call for each of its directories.
+The planner needs the size of a table, and each of its scans the files. If a writer came between two listings,
+two scans of one table would see different rows. Besides, each listing costs a call per directory.
 """
 
 from __future__ import annotations
@@ -24,7 +24,8 @@ _UNSEEN = object()
 
 @contextmanager
 def file_snapshot() -> Iterator[None]:
-    """Within, this thread looks at a place once. What is written within is not seen by ``seen_once``."""
+    """Within the context, ``seen_once`` caches its results for this thread, so it does not see later
+    writes."""
     if _MEMORY.seen is not None:
         yield
         return
@@ -36,12 +37,12 @@ def file_snapshot() -> Iterator[None]:
 
 
 def seen_once(look: Callable[[], T], place: Hashable) -> T:
-    """The result of the first ``look`` at ``place``; outside of ``file_snapshot`` each call looks. Errors of
-    ``look`` are not remembered."""
-    seen = _MEMORY.seen
-    if seen is None:
+    """The result of the first ``look()`` for the key ``place``. Outside of ``file_snapshot`` each call looks.
+    Errors of ``look`` are not cached."""
+    results = _MEMORY.seen
+    if results is None:
         return look()
-    found = seen.get(place, _UNSEEN)
-    if found is _UNSEEN:
-        found = seen[place] = look()
-    return cast(T, found)
+    result = results.get(place, _UNSEEN)
+    if result is _UNSEEN:
+        result = results[place] = look()
+    return cast(T, result)

@@ -1,8 +1,8 @@
-"""Whether the listing of a local tree still holds, at a fifth of what it costs to list it again.
+"""Validates the cached listing of a local directory tree, at a fifth of the cost of a new listing.
 
-A directory's times change with the names in it, on file systems of this machine. So a tree of the same
-directories, none of which was changed since, has the same files; what these are now is looked at each time.
-Of a file system that others write to, or that is none of ``_OWN``, nothing is known: it is listed again.
+On local file systems a directory's times change with the names in it. So if no directory of a tree has
+changed, the tree has the same files; the size and time of each file is checked every time. On file systems
+that are not in ``_OWN``, such as shared ones, this does not hold: their trees are listed again.
 """
 
 from __future__ import annotations
@@ -18,16 +18,16 @@ from pathlib import Path
 from tidemill.files.storage import FileList, Storage
 
 _OWN = frozenset({"ext2", "ext3", "ext4", "xfs", "f2fs", "tmpfs", "overlay"})
-"""File systems that this machine alone writes to, and which give a changed directory a new time."""
+"""File systems that only this machine writes to, and that give a changed directory a new time."""
 _MOUNTS = Path("/proc/self/mountinfo")
 _MOUNT = re.compile(r"\d+ \d+ (\d+):(\d+) .* - (\S+) ")
-"""A line there: the device and the kind of file system."""
+"""A line of ``_MOUNTS``: the device and the type of the file system."""
 _SETTLED = 2_000_000_000
 """Nanoseconds after which a change surely has another time: clocks of file systems tick a second at the
 most."""
 
 _State = tuple[int, int, int, int]
-"""Of a directory: its device and number, when its names and when it itself was changed."""
+"""State of a directory: device, inode, modification time, and change time."""
 _UNKNOWN: _State = (0, 0, sys.maxsize, sys.maxsize)
 
 
@@ -44,22 +44,23 @@ class CachedListing:
         return len(self.files) + len(self.directories)
 
     def now(self) -> FileList | None:
-        """What a listing would give; None where it has to be made. The same list where nothing changed."""
+        """The files of a new listing, or None if one is necessary. Returns ``files`` itself if nothing
+        changed."""
         try:
             if any(_state(path) != state for path, state in self.directories.items()):
                 return None
             if self.storage.are(self.files):
                 return self.files
             files = self.storage.stats([file.path for file in self.files])
-        except OSError:  # who lists says what is wrong
+        except OSError:  # the new listing reports the error
             return None
         return None if None in files else FileList(filter(None, files))
 
 
 @dataclass(slots=True)
 class DirectoryWalk:
-    """A listing under way: what it says of each directory before it looks into it, and of what is neither a
-    directory nor a file, of which nobody knows what it is next time."""
+    """Records the state of each directory before a listing reads it. An entry that is neither a directory nor
+    a file gets the state ``_UNKNOWN``, so that the listing is not cached."""
 
     storage: Storage
     begun: int = field(default_factory=time.time_ns)
@@ -69,11 +70,11 @@ class DirectoryWalk:
         path = self.storage.absolute(directory)
         try:
             self._directories[path] = _state(path)
-        except OSError:  # it is gone again, or who looks into it says what is wrong
+        except OSError:  # it is gone, or the listing reports the error
             self._directories[path] = _UNKNOWN
 
     def listing(self, files: FileList) -> CachedListing | None:
-        """``files``: what was found; None where they may be others without a sign."""
+        """The cached listing of ``files``; None if a change could go unnoticed."""
         states = self._directories.values()
         if not states or max(max(state[2:]) for state in states) >= self.begun - _SETTLED:
             return None
@@ -83,21 +84,21 @@ class DirectoryWalk:
 
 
 def _state(path: str) -> _State:
-    found = os.stat(path)
-    if not stat.S_ISDIR(found.st_mode):
+    status = os.stat(path)
+    if not stat.S_ISDIR(status.st_mode):
         return _UNKNOWN
-    return found.st_dev, found.st_ino, found.st_mtime_ns, found.st_ctime_ns
+    return status.st_dev, status.st_ino, status.st_mtime_ns, status.st_ctime_ns
 
 
 def _own_devices() -> frozenset[int]:
-    """Of ``_OWN``, as far as the system says what is mounted."""
+    """The devices with file systems of ``_OWN``, as far as the mount table lists them."""
     try:
         lines = _MOUNTS.read_text(errors="replace").split("\n")
     except OSError:
         return frozenset()
     kinds: dict[int, set[str]] = {}
-    for found in map(_MOUNT.match, lines):
-        if found is not None:
-            major, minor, system = found.groups()
+    for match in map(_MOUNT.match, lines):
+        if match is not None:
+            major, minor, system = match.groups()
             kinds.setdefault(os.makedev(int(major), int(minor)), set()).add(system)
-    return frozenset(device for device, found in kinds.items() if found <= _OWN)
+    return frozenset(device for device, systems in kinds.items() if systems <= _OWN)

@@ -14,8 +14,8 @@ OWN = f"tidemill-{os.getuid()}"
 
 
 def own_directory(name: str) -> str:
-    """The path of this user's folder for ``name`` below the temporary directory, mode 0700. ConnectorError
-    where somebody else has made it: what is written there could be read or changed."""
+    """The path of this user's folder ``name`` below the temporary directory, with mode 0700. ConnectorError
+    if another user owns it, who could read or change its files."""
     path = os.path.join(tempfile.gettempdir(), OWN, name)
     for folder in (os.path.dirname(path), path):
         make_private(folder)
@@ -23,18 +23,18 @@ def own_directory(name: str) -> str:
 
 
 def make_private(path: str) -> None:
-    """Makes a folder that only this user can look into, or makes sure that it is one."""
+    """Creates a folder that only this user can access, or checks an existing one."""
     try:
         os.mkdir(path, _PRIVATE)
         return
     except FileExistsError:
-        found = os.lstat(path)
-    if not stat.S_ISDIR(found.st_mode):
+        status = os.lstat(path)
+    if not stat.S_ISDIR(status.st_mode):
         raise ConnectorError(f"'{path}' is not a folder.", hint="Tidemill needs a folder there.")
-    if found.st_uid != os.getuid():
+    if status.st_uid != os.getuid():
         raise ConnectorError(
             f"'{path}' belongs to another user.",
             hint="Set TMPDIR to a folder that only this user can write to.",
         )
-    if found.st_mode & 0o077:
+    if status.st_mode & 0o077:
         os.chmod(path, _PRIVATE)

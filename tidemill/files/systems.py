@@ -20,7 +20,7 @@ from tidemill.errors import ConnectorError, NotSupportedError, ValidationError
 
 GCS_ENDPOINT = "gs.endpoint"
 SETTINGS = ("s3.access-key", "s3.secret-key", "s3.session-token", "s3.endpoint", "s3.region", GCS_ENDPOINT)
-"""What says how stores are reached."""
+"""Settings for the access to object stores."""
 CONNECT_SECONDS, REQUEST_SECONDS, ATTEMPTS = 10, 60, 6
 S3_SCHEMES = ("s3", "s3a", "s3n")
 GCS_SCHEME = "gs"

@@ -35,7 +35,7 @@ _OCTET = "0*(?:25[0-5]|2[0-4][0-9]|1[0-9]{2}|[1-9]?[0-9])"
 
 
 def _part(url: str, part: str) -> str:
-    """The part, NULL where the URL has none or is none."""
+    """The part, NULL if the URL has none or is none."""
     pattern = quoted(f"(?s){_PARTS[part]}")
     return f"CASE WHEN {url} RLIKE {pattern} THEN regexp_extract({url}, {pattern}, 1) END"
 
@@ -43,20 +43,20 @@ def _part(url: str, part: str) -> str:
 def _parse_url(call: SparkCall) -> str:
     url, part, *key = call.args
     url = f"regexp_replace({url}, {_AROUND}, '')"
-    known = call.literals[1]
-    if isinstance(known, str):
-        found = _named_part(url, known, *key)
+    part_name = call.literals[1]
+    if isinstance(part_name, str):
+        result = _named_part(url, part_name, *key)
     else:
         cases = " ".join(f"WHEN '{name}' THEN {_named_part(url, name, *key)}" for name in _PARTS)
-        found = f"CASE {part} {cases} END"
-    return found
+        result = f"CASE {part} {cases} END"
+    return result
 
 
 def _named_part(url: str, part: str, key: str = "") -> str:
     if part not in _PARTS or (key and part != "QUERY"):
         return "CAST(NULL AS STRING)"
-    found = share(url, lambda u: _part(u, part))
-    return share(found, lambda query: _parameter(query, key)) if key else found
+    value = share(url, lambda u: _part(u, part))
+    return share(value, lambda query: _parameter(query, key)) if key else value
 
 
 def _parameter(query: str, key: str) -> str:

@@ -15,7 +15,7 @@ argument left gives NULL unless said otherwise):
 - FIRST_VALUE, LAST_VALUE: by arrival.
 - SINGLE_VALUE: fails on a second row.
 
-A result is NOT NULL where the argument is and the option ``GROUPED`` is set; a variance of a sample never.
+A result is NOT NULL if the argument is and the option ``GROUPED`` is set; a variance of a sample never.
 """
 
 from __future__ import annotations
@@ -181,10 +181,10 @@ def _moment_sql(function: str) -> AggregateTranslation:
         nudged = share(
             spark_aggregate(f"var_{which}", call, value), lambda v: f"({v} + least({v} * 1e-13D, 0.01D))"
         )
-        found = f"sqrt({nudged})" if root == "stddev" else nudged
+        moment = f"sqrt({nudged})" if root == "stddev" else nudged
         if not call.distinct:
-            found = f"coalesce({_of_sums(root == 'stddev', int(which == 'samp'), call)}, {found})"
-        return f"CAST({found} AS {spark_type(call.result)})"
+            moment = f"coalesce({_of_sums(root == 'stddev', int(which == 'samp'), call)}, {moment})"
+        return f"CAST({moment} AS {spark_type(call.result)})"
 
     return translate
 
@@ -195,7 +195,7 @@ _SQUARABLE = 2147483647
 
 def _of_sums(root: bool, less: int, call: SparkAggregateCall) -> str:
     """As in streaming (``operators.aggregates.variance``), exact: a sum of squares in two, of their upper and
-    lower halves. NULL where numbers are too large for that."""
+    lower halves. NULL if numbers are too large for that."""
     value = f"CAST({call.args[0]} AS BIGINT)"
     square = f"({value} * {value})"
     total, number, high, low = (
@@ -208,10 +208,10 @@ def _of_sums(root: bool, less: int, call: SparkAggregateCall) -> str:
         )
     )
     squares = f"({high} * CAST(4294967296 AS DECIMAL(10,0)) + {low})"
-    found = f"(({number} * {squares} - {total} * {total}) div nullif({number} * ({number} - {less}), 0))"
+    exact = f"(({number} * {squares} - {total} * {total}) div nullif({number} * ({number} - {less}), 0))"
     if isinstance(call.arg_types[0], t.BigIntType):
-        found = f"IF({spark_aggregate('max', call, f'abs({value})')} <= {_SQUARABLE}L, {found}, NULL)"
-    return share(found, _whole_root) if root else f"CAST({found} AS DOUBLE)"
+        exact = f"IF({spark_aggregate('max', call, f'abs({value})')} <= {_SQUARABLE}L, {exact}, NULL)"
+    return share(exact, _whole_root) if root else f"CAST({exact} AS DOUBLE)"
 
 
 def _whole_root(value: str) -> str:

@@ -161,8 +161,8 @@ def _json_object_sql(call: SparkAggregateCall) -> str:
 
 def _json_members(entries: str, absent: bool) -> str:
     keys = each(entries, lambda e: f"{e}.k", role="k")
-    shown = keep(entries, lambda e: f"{e}.p") if absent else entries
-    members = each(shown, lambda e: f"concat({json_text(t.STRING, f'{e}.k')}, ':', {e}.v)", role="j")
+    kept_entries = keep(entries, lambda e: f"{e}.p") if absent else entries
+    members = each(kept_entries, lambda e: f"concat({json_text(t.STRING, f'{e}.k')}, ':', {e}.v)", role="j")
     message = "Key is already present. Duplicate keys are not allowed in JSON_OBJECTAGG: "
     error = f"raise_error(concat({quoted(message)}, array_join({keys}, ', ')))"
     missing = f"raise_error({quoted('JSON_OBJECTAGG: a key is NULL. Keys must not be NULL.')})"

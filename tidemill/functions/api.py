@@ -63,7 +63,7 @@ least one input row (GROUP BY keys, no FILTER), so that NOT NULL arguments give 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class SparkAggregateCall(SparkCall):
     """``where``: FILTER's condition as Spark SQL text, '' for none. ``sequence``: a Spark SQL text that
-    orders rows by arrival, '' where the input has none (then order-dependent results are any order's).
+    orders rows by arrival, '' if the input has none (then order-dependent results are any order's).
     ``quick``: what fails runs again without it (``decimal_sums``). ``over``: what stands behind OVER, None
     for a group; Spark has neither DISTINCT nor FILTER beside it."""
 
@@ -95,7 +95,7 @@ def spark_aggregate(function: str, call: SparkAggregateCall, *args: str, conditi
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ScalarFunction:
     """``deterministic`` False stops folding; ``draws``: it is another value for each row, where the clock is
-    one for all. ``arrays``: the translation to Arrow, None where there is only the JVM."""
+    one for all. ``arrays``: the translation to Arrow, None if there is only the JVM."""
 
     name: str
     resolve: Resolver
@@ -109,7 +109,7 @@ class ScalarFunction:
 class AggregateFunction:
     """An aggregate: types here, batch translation here, the streaming kernel in ``operators``.
 
-    ``spark`` gives the whole Spark SQL aggregate, DISTINCT and FILTER included, or is None where batch
+    ``spark`` gives the whole Spark SQL aggregate, DISTINCT and FILTER included, or is None if batch
     needs the kernel as well.
     """
 

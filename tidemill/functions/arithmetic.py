@@ -29,8 +29,8 @@ def _adjusted(precision: int, scale: int) -> t.DecimalType:
     """Past 38 digits the scale gives way, down to 6 digits."""
     if precision <= _MAX:
         return t.DecimalType(precision=precision, scale=scale)
-    kept = max(_MAX - (precision - scale), min(scale, _MIN_SCALE))
-    return t.DecimalType(precision=_MAX, scale=kept)
+    scale_kept = max(_MAX - (precision - scale), min(scale, _MIN_SCALE))
+    return t.DecimalType(precision=_MAX, scale=scale_kept)
 
 
 def decimal_sum(a: t.DecimalType, b: t.DecimalType) -> t.DecimalType:

@@ -25,7 +25,7 @@ class CastStep:
 
 
 def attempt(step: CastStep, value: str, sql: str, message: str) -> str:
-    """``value``, which is NULL where ``sql`` cannot be converted; CAST then raises ``message``."""
+    """``value``, which is NULL if ``sql`` cannot be converted; CAST then raises ``message``."""
     if step.safe:
         return value
     return f"coalesce({value}, CASE WHEN {sql} IS NOT NULL THEN raise_error({message}) END)"

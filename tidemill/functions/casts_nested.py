@@ -44,8 +44,8 @@ def entries_to_entries(step: CastStep, cast: Caster) -> str:
     name = _variable(step.sql)
     keys = cast(f"{name}.key", key, to_key)
     entry = f"named_struct('key', {keys}, 'value', {cast(f'{name}.value', value, to_value)})"
-    made = f"transform({step.sql}, {name} -> {entry})"
-    return made if keys == f"{name}.key" else by_key(last_of_each_key(made, to_key), step.target)
+    converted = f"transform({step.sql}, {name} -> {entry})"
+    return converted if keys == f"{name}.key" else by_key(last_of_each_key(converted, to_key), step.target)
 
 
 def row_to_row(step: CastStep, cast: Caster) -> str:
@@ -84,8 +84,8 @@ def row_to_text(step: CastStep, cast: Caster) -> str:
     fields = step.source.fields
 
     def body(s: str) -> str:
-        shown = ", ', ', ".join(_shown(cast, f"{s}.{quote(f.name)}", f.type) for f in fields)
-        text = f"concat('(', {shown}, ')')"
+        field_texts = ", ', ', ".join(_shown(cast, f"{s}.{quote(f.name)}", f.type) for f in fields)
+        text = f"concat('(', {field_texts}, ')')"
         return f"IF({s} IS NULL, NULL, {text})" if step.source.nullable else text
 
     return fit(share(step.sql, body), None, step.target)

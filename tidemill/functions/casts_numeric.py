@@ -63,9 +63,9 @@ def text_to_integer(step: CastStep) -> str:
 def text_to_float(step: CastStep) -> str:
     def body(sql: str) -> str:
         cast = f"CAST({sql} AS {spark_type(step.target)})"
-        known = f"NOT {sql} RLIKE {_SPECIAL_TEXT} OR TRIM({sql}) RLIKE {_FLOAT_TEXT}"
+        is_number = f"NOT {sql} RLIKE {_SPECIAL_TEXT} OR TRIM({sql}) RLIKE {_FLOAT_TEXT}"
         message = f"IF(TRIM({sql}) = '', 'empty String', concat('For input string: \"', TRIM({sql}), '\"'))"
-        return attempt(step, f"IF({known}, {cast}, NULL)", sql, message)
+        return attempt(step, f"IF({is_number}, {cast}, NULL)", sql, message)
 
     return share(step.sql, body)
 

@@ -21,13 +21,13 @@ def fit(sql: str, source: t.LogicalType | None, target: t.LogicalType) -> str:
     assert isinstance(target, t.LengthType)
     if isinstance(target, t.CharType | t.BinaryType) and target.length > LONGEST_TEXT:
         raise NotSupportedError(f"CAST to {target}, which pads to more than {LONGEST_TEXT}, is not supported")
-    known = source.length if isinstance(source, t.LengthType) else t.MAX_LENGTH
+    source_length = source.length if isinstance(source, t.LengthType) else t.MAX_LENGTH
     fixed = isinstance(source, t.CharType | t.BinaryType)
     if isinstance(target, t.CharType):
-        return sql if fixed and known == target.length else f"rpad({sql}, {target.length}, ' ')"
+        return sql if fixed and source_length == target.length else f"rpad({sql}, {target.length}, ' ')"
     if isinstance(target, t.BinaryType):
-        return sql if fixed and known == target.length else f"rpad({sql}, {target.length}, X'00')"
-    return sql if known <= target.length else f"substring({sql}, 1, {target.length})"
+        return sql if fixed and source_length == target.length else f"rpad({sql}, {target.length}, X'00')"
+    return sql if source_length <= target.length else f"substring({sql}, 1, {target.length})"
 
 
 def text_to_text(step: CastStep) -> str:

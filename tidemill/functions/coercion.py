@@ -3,7 +3,7 @@
 ``common_type`` (operators, CASE, IF, set operations, constructors): of FLOAT and DOUBLE the first one,
 DECIMAL with FLOAT is DOUBLE, CHARs of different lengths are VARCHAR. ``widest`` (COALESCE, GREATEST,
 comparison): FLOAT with DOUBLE is DOUBLE, DECIMAL before FLOAT is FLOAT, TIMESTAMP with TIMESTAMP_LTZ is
-the latter. The common type is nullable where any input is. No common type is None, never a guess.
+the latter. The common type is nullable if any input is. No common type is None, never a guess.
 """
 
 from __future__ import annotations
@@ -21,21 +21,21 @@ INTEGER_DIGITS: dict[type[t.LogicalType], int] = {
 
 
 def common_type(types: Sequence[t.LogicalType]) -> t.LogicalType | None:
-    """The least restrictive type that holds values of all ``types``; None where there is none."""
+    """The least restrictive type that holds values of all ``types``; None if there is none."""
     nullable = any(k.nullable or isinstance(k, t.NullType) for k in types)
     typed = [k for k in types if not isinstance(k, t.NullType)]
     if not typed:
         return t.NullType() if types else None
-    found: t.LogicalType | None = typed[0]
+    common: t.LogicalType | None = typed[0]
     for kind in typed[1:]:
-        if found is None:
+        if common is None:
             return None
-        found = _pair(found, kind)
-    return None if found is None else found.with_nullable(nullable)
+        common = _pair(common, kind)
+    return None if common is None else common.with_nullable(nullable)
 
 
 def widest(types: Sequence[t.LogicalType]) -> t.LogicalType | None:
-    """The common type by the rule of functions that take any types; None where there is none."""
+    """The common type by the rule of functions that take any types; None if there is none."""
     nullable = any(k.nullable or isinstance(k, t.NullType) for k in types)
     typed = [k for k in types if not isinstance(k, t.NullType)]
     kinds = {type(k) for k in typed}

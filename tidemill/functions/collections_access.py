@@ -153,10 +153,10 @@ def _resolve_union(arguments: tuple[Argument, ...], _: Mapping[str, str]) -> Res
 def _map_union(call: SparkCall) -> str:
     """Of equal keys the last map's entry stays."""
     assert isinstance(call.result, t.MapType)
-    merged, *rest = call.args
-    for later in rest:
+    merged, *others = call.args
+    for later in others:
         merged = share(later, partial(_merged, call.result.key, merged))
-    return by_key(merged, call.result) if rest else merged
+    return by_key(merged, call.result) if others else merged
 
 
 def _merged(key: t.LogicalType, earlier: str, later: str) -> str:

@@ -56,8 +56,8 @@ def _with_needle(name: str, result: _Rule) -> Resolver:
                 f"Invalid input arguments. {name}: a {needle.text()} is no element of {array.text()}"
             )
         null = needle.nullable or isinstance(needle, t.NullType)
-        kept = needle if isinstance(needle, t.CHARACTER_TYPES) else array.element
-        types = (array, kept.with_nullable(null))
+        needle_type = needle if isinstance(needle, t.CHARACTER_TYPES) else array.element
+        types = (array, needle_type.with_nullable(null))
         return Resolved(arg_types=types, result=result(array, types))
 
     return resolve
@@ -144,8 +144,8 @@ def _slice_of(array: str, start: str, end: str) -> str:
     size = f"array_size({array})"
     first = f"greatest({_from_end(start, size)}, 1)"
     last = f"least({_from_end(end, size)}, {size})"
-    known = f"{start} IS NOT NULL AND {end} IS NOT NULL"
-    return f"CASE WHEN {known} THEN slice({array}, {first}, greatest({last} - {first} + 1, 0)) END"
+    has_bounds = f"{start} IS NOT NULL AND {end} IS NOT NULL"
+    return f"CASE WHEN {has_bounds} THEN slice({array}, {first}, greatest({last} - {first} + 1, 0)) END"
 
 
 def _from_end(position: str, size: str) -> str:

@@ -25,16 +25,16 @@ _FROM_TEXT = (t.DateType, t.TimeType, *t.TIMESTAMP_TYPES, t.BooleanType, *t.INTE
 
 
 def comparison_type(types: tuple[t.LogicalType, ...], *, ordering: bool = False) -> t.LogicalType | None:
-    """The type in which values of ``types`` are compared; None where they are not comparable.
+    """The type in which values of ``types`` are compared; None if they are not comparable.
 
     ``ordering``: for < > <= >=, where text also meets numbers.
     """
     typed = tuple(k for k in types if not isinstance(k, t.NullType))
     others = tuple(k for k in typed if not isinstance(k, t.CHARACTER_TYPES))
     if others and len(others) < len(typed):
-        found = comparison_type(others)
+        common = comparison_type(others)
         readable = (*_FROM_TEXT, *t.NUMERIC_TYPES) if ordering else _FROM_TEXT
-        return found if isinstance(found, readable) else None
+        return common if isinstance(common, readable) else None
     if any(isinstance(k, t.LocalZonedTimestampType) for k in typed):
         return widest(typed)
     if typed and all(isinstance(k, t.NUMERIC_TYPES) for k in typed):

@@ -1,7 +1,7 @@
 """CASE, IF, COALESCE, IFNULL, NULLIF, GREATEST, LEAST.
 
 Branches are cast to their common type; only the chosen branch is evaluated. GREATEST and LEAST are
-NULL where any argument is.
+NULL if any argument is.
 """
 
 from __future__ import annotations
@@ -94,11 +94,11 @@ def _extreme(function: str) -> Callable[[SparkCall], str]:
     def spark(call: SparkCall) -> str:
         if len(call.args) == 1:
             return call.args[0]
-        found = f"{function}({', '.join(call.args)})"
+        extreme = f"{function}({', '.join(call.args)})"
         tests = " OR ".join(
             f"{a} IS NULL" for a, k in zip(call.args, call.arg_types, strict=True) if k.nullable
         )
-        return f"IF({tests}, NULL, {found})" if tests else found
+        return f"IF({tests}, NULL, {extreme})" if tests else extreme
 
     return spark
 

@@ -30,11 +30,11 @@ def _row(call: SparkCall) -> str:
 
 
 def _common(name: str, arguments: tuple[Argument, ...]) -> t.LogicalType:
-    found = common_type(tuple(a.type for a in arguments))
-    if found is None:
-        given = ", ".join(calcite_text(a.type) for a in arguments)
-        raise SignatureError(f"Parameters must be of the same type; {name} got {given}")
-    return found
+    common = common_type(tuple(a.type for a in arguments))
+    if common is None:
+        argument_types = ", ".join(calcite_text(a.type) for a in arguments)
+        raise SignatureError(f"Parameters must be of the same type; {name} got {argument_types}")
+    return common
 
 
 def _cast_all(arguments: tuple[Argument, ...], wide: t.LogicalType) -> tuple[t.LogicalType, ...]:

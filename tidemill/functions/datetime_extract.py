@@ -101,10 +101,10 @@ def _resolver(name: str, unit: str | None) -> Resolver:
             kind = t.TimestampType(precision=3)
         if type(kind) not in FIELDS:
             raise mismatch("EXTRACT", arguments, "EXTRACT(<DATETIME_INTERVAL> FROM <DATETIME>)")
-        wanted = unit or options["unit"].upper()
-        if wanted not in FIELDS[type(kind)]:
-            known = "time" if isinstance(kind, t.TimeType) else str(kind)
-            raise SignatureError(f"unit {wanted} can not be applied to {known} variable")
+        unit_name = unit or options["unit"].upper()
+        if unit_name not in FIELDS[type(kind)]:
+            type_name = "time" if isinstance(kind, t.TimeType) else str(kind)
+            raise SignatureError(f"unit {unit_name} can not be applied to {type_name} variable")
         return Resolved(arg_types=(kind,), result=t.BIGINT.with_nullable(kind.nullable))
 
     return resolve

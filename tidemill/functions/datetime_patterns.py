@@ -49,25 +49,25 @@ class Token:
 
 def tokens(pattern: str) -> tuple[Token, ...]:
     """The pattern's letters and literal texts; '' inside or outside quotes is an apostrophe."""
-    found: list[Token] = []
+    pattern_tokens: list[Token] = []
     for match in re.finditer(r"''|'((?:[^']++|'')*+)'|([A-Za-z])\2*|[^A-Za-z']", pattern):
         text, quoted, letter = match.group(0), match.group(1), match.group(2)
         if letter:
-            found.append(Token(letter, text))
+            pattern_tokens.append(Token(letter, text))
         else:
             literal = (
                 _QUOTE if text == "''" else (quoted or "").replace("''", "'") if quoted is not None else text
             )
-            found.append(Token("", literal))
-    return tuple(found)
+            pattern_tokens.append(Token("", literal))
+    return tuple(pattern_tokens)
 
 
-def _check(parts: tuple[Token, ...], known: frozenset[str]) -> None:
+def _check(parts: tuple[Token, ...], letters: frozenset[str]) -> None:
     for token in parts:
         if token.letter and token.letter not in _JAVA_LETTERS:
             raise ValidationError(f"Unknown pattern letter: {token.letter}")
         wide = token.letter in _TEXT_LETTERS and token.count > 4
-        if token.letter and (token.letter not in known or wide):
+        if token.letter and (token.letter not in letters or wide):
             raise NotSupportedError(f"The pattern letters '{token.text}' are not supported in date formats")
 
 
@@ -122,20 +122,20 @@ def read_sql(text: str, pattern: str, reader: Reader) -> str:
 
 def _values(fields: list[Token], array: str, reader: Reader) -> dict[str, str]:
     """Spark SQL per field letter of what was read."""
-    found: dict[str, str] = {}
+    by_letter: dict[str, str] = {}
     for index, token in enumerate(fields):
         item = f"{array}[{index}]"
         letter = _SAME_FIELD.get(token.letter, token.letter)
         if letter == "y":
-            found["y"] = reader.year(token, item)
+            by_letter["y"] = reader.year(token, item)
         elif letter in "aE":
-            found[letter] = item
+            by_letter[letter] = item
         elif token.numeric:
-            found[letter] = item if letter == "S" else f"CAST({item} AS INT)"
+            by_letter[letter] = item if letter == "S" else f"CAST({item} AS INT)"
         else:
             short = ", ".join(f"'{m[:3].lower()}'" for m in _MONTHS)
-            found[letter] = f"array_position(array({short}), lower(substring({item}, 1, 3)))"
-    return found
+            by_letter[letter] = f"array_position(array({short}), lower(substring({item}, 1, 3)))"
+    return by_letter
 
 
 def _names(token: Token) -> str:

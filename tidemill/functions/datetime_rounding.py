@@ -140,8 +140,8 @@ def _resolver(name: str) -> Resolver:
         if (name, type(kind)) not in _ROUNDINGS:
             raise mismatch(name, arguments, _FORMS.format(name))
         unit = options["unit"].upper()
-        known = _CLOCK_MILLIS if isinstance(kind, t.TimeType) else {**_CLOCK_MILLIS, **_DATE_UNITS}
-        if unit not in known:
+        units = _CLOCK_MILLIS if isinstance(kind, t.TimeType) else {**_CLOCK_MILLIS, **_DATE_UNITS}
+        if unit not in units:
             raise SignatureError(f"{name} of {kind} to {unit} is not supported")
         return Resolved(arg_types=(kind,), result=kind)
 

@@ -51,8 +51,8 @@ def _resolve_add(arguments: tuple[Argument, ...], options: Mapping[str, str]) ->
         raise SignatureError(f"TIMESTAMPADD of unit {unit} is not supported")
     result = _added_type(unit, point).with_nullable(amount.nullable or point.nullable)
     whole = t.INT if unit in _UNIT_MONTHS else t.BIGINT
-    given = result.with_nullable(point.nullable)
-    return Resolved(arg_types=(whole.with_nullable(amount.nullable), given), result=result)
+    point_type = result.with_nullable(point.nullable)
+    return Resolved(arg_types=(whole.with_nullable(amount.nullable), point_type), result=result)
 
 
 def _added_type(unit: str, point: t.LogicalType) -> t.LogicalType:
@@ -84,8 +84,8 @@ def _resolve_diff(arguments: tuple[Argument, ...], options: Mapping[str, str]) -
     unit = _unit(options)
     if unit not in _UNIT_MONTHS and unit not in _UNIT_MICROS:
         raise SignatureError(f"TIMESTAMPDIFF of unit {unit} is not supported")
-    known = [a.type for a in arguments if not isinstance(a.type, t.NullType)]
-    wide = _common_point(known or [t.TimestampType(precision=3)])
+    typed = [a.type for a in arguments if not isinstance(a.type, t.NullType)]
+    wide = _common_point(typed or [t.TimestampType(precision=3)])
     if wide is None:
         raise mismatch("TIMESTAMPDIFF", arguments, "TIMESTAMPDIFF(<TIME_UNIT>, <DATETIME>, <DATETIME>)")
     types = tuple(wide.with_nullable(a.type.nullable) for a in arguments)

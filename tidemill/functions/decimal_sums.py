@@ -60,13 +60,13 @@ def _in_parts(call: SparkAggregateCall, kind: t.DecimalType, value: str) -> str:
 
 
 def _put_together(few: str, upper: str, lower: str, unit: str, scale: int) -> str:
-    """``upper * unit + lower + few`` as DECIMAL(38, scale), NULL where all are. Spark's own addition would
+    """``upper * unit + lower + few`` as DECIMAL(38, scale), NULL if all are. Spark's own addition would
     cut digits of the scale, so the multiples and the rest, brought to one sign and the rest below a unit,
     meet as text."""
     zero = "CAST(0 AS DECIMAL(1,0))"
     multiples = f"IF({few} IS NULL AND {upper} IS NULL, NULL, coalesce({upper}, {zero}))"
-    rest = f"coalesce({lower}, {zero}) + coalesce({few}, {zero})"
-    sums = f"array(named_struct('h', {multiples}, 'l', {rest}))"
+    remainder = f"coalesce({lower}, {zero}) + coalesce({few}, {zero})"
+    sums = f"array(named_struct('h', {multiples}, 'l', {remainder}))"
     carried = f"named_struct('h', x.h + x.l div {unit}, 'l', x.l % {unit})"
     one_sign = (
         f"CASE WHEN x.h > 0 AND x.l < 0 THEN named_struct('h', x.h - 1, 'l', x.l + {unit}) "
@@ -80,5 +80,5 @@ def _put_together(few: str, upper: str, lower: str, unit: str, scale: int) -> st
         fraction = f", '.', lpad(CAST({digits} AS STRING), {scale}, '0')"
     whole = f"lpad(CAST(floor(abs(x.l)) AS STRING), {_LOWER_DIGITS - scale}, '0')"
     text = f"concat(IF(x.h < 0 OR x.l < 0, '-', ''), CAST(abs(x.h) AS STRING), {whole}{fraction})"
-    found = f"CAST({text} AS DECIMAL(38,{scale}))"
-    return f"transform(transform(transform({sums}, x -> {carried}), x -> {one_sign}), x -> {found})[0]"
+    total = f"CAST({text} AS DECIMAL(38,{scale}))"
+    return f"transform(transform(transform({sums}, x -> {carried}), x -> {one_sign}), x -> {total})[0]"

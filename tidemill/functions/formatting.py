@@ -47,8 +47,8 @@ def _printf(call: SparkCall) -> str:
     if used is None or any(index >= len(values) for index, _ in used):
         return _NULL
     wrong = sorted({index for index, conversion in used if not _fits(conversion, call.arg_types[index + 1])})
-    shown = [_NULL if index in wrong else value for index, value in enumerate(values)]
-    formatted = f"format_string({', '.join([quoted(source), *shown])})"
+    shown_values = [_NULL if index in wrong else value for index, value in enumerate(values)]
+    formatted = f"format_string({', '.join([quoted(source), *shown_values])})"
     if not wrong:
         return formatted
     all_null = " AND ".join(f"{call.args[index + 1]} IS NULL" for index in wrong)

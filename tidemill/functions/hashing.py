@@ -21,8 +21,10 @@ def _sha2(call: SparkCall) -> str:
     text, bits = call.args
     if call.literals[1] in _BITS:
         return f"sha2({text}, {bits})"
-    known = f"{bits} IN ({', '.join(map(str, _BITS))}) OR {bits} IS NULL"
-    return f"CASE WHEN {known} THEN sha2({text}, {bits}) ELSE raise_error('Unsupported algorithm.') END"
+    is_supported = f"{bits} IN ({', '.join(map(str, _BITS))}) OR {bits} IS NULL"
+    return (
+        f"CASE WHEN {is_supported} THEN sha2({text}, {bits}) ELSE raise_error('Unsupported algorithm.') END"
+    )
 
 
 FUNCTIONS: tuple[ScalarFunction, ...] = (

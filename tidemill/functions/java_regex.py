@@ -28,17 +28,17 @@ def is_broken(pattern: str) -> bool:
     depth = 0
     tokens = _outside_brackets(pattern)
     previous = ""
-    for place, token in enumerate(tokens):
+    for index, token in enumerate(tokens):
         if token in ("unclosed", "\\") or _UNKNOWN_ESCAPE.fullmatch(token):
             return True
         depth += (token.startswith("(")) - (token == ")")
-        if depth < 0 or (token == "(?" and not _INLINE.match("".join(tokens[place + 1 :]))):
+        if depth < 0 or (token == "(?" and not _INLINE.match("".join(tokens[index + 1 :]))):
             return True
         if token in ("*", "+", "?") and (
             previous in _NOTHING_BEFORE or (token + previous) in ("**", "*+", "*?")
         ):
             return True
-        if token == "{" and previous not in _BRACED and not _is_quantifier(tokens[place + 1 :]):
+        if token == "{" and previous not in _BRACED and not _is_quantifier(tokens[index + 1 :]):
             return True
         previous = token
     return depth != 0

@@ -106,8 +106,8 @@ def _json(call: SparkCall) -> str:
 def _normal_form(text: str) -> str:
     document = parsed(text)
     error = f"raise_error(concat('Not JSON: ', {text}))"
-    shown = share(document, lambda d: f"CASE WHEN {d} IS NOT NULL THEN {json_of(d)} ELSE {error} END")
-    return f"CASE WHEN {text} IS NOT NULL THEN {shown} END"
+    normalized = share(document, lambda d: f"CASE WHEN {d} IS NOT NULL THEN {json_of(d)} ELSE {error} END")
+    return f"CASE WHEN {text} IS NOT NULL THEN {normalized} END"
 
 
 _SHORT_ESCAPES = (

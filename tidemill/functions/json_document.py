@@ -43,7 +43,7 @@ def parsed(text: str) -> str:
 def selected(document: str, path: JsonPath) -> str:
     """What ``path`` selects of a VARIANT, as a VARIANT; NULL where it leads nowhere.
 
-    A path with a wildcard selects a list (an array of VARIANTs), empty where nothing fits.
+    A path with a wildcard selects a list (an array of VARIANTs), empty if nothing fits.
     """
     first = next((i for i, s in enumerate(path.steps) if s.is_wildcard), None)
     if first is None:
@@ -56,8 +56,8 @@ def _below(values: str, step: Step) -> str:
     """What ``step`` selects of each of an array of VARIANTs."""
     if step.is_wildcard:
         return f"flatten({each(values, _children, role='w')})"
-    found = each(values, lambda v: _definite(v, (step,)), role="d")
-    return keep(found, lambda v: f"{v} IS NOT NULL", role="n")
+    selected_values = each(values, lambda v: _definite(v, (step,)), role="d")
+    return keep(selected_values, lambda v: f"{v} IS NOT NULL", role="n")
 
 
 def is_list(path: JsonPath) -> bool:
@@ -166,5 +166,5 @@ def _decimal_text(digits: str, scale: str, exponent: str) -> str:
     point = f"CASE WHEN length({digits}) > 1 THEN '.' ELSE '' END"
     mantissa = f"concat(left({digits}, 1), {point}, substring({digits}, 2))"
     power = f"concat('E', CASE WHEN {exponent} > 0 THEN '+' ELSE '' END, {exponent})"
-    shown = f"concat({mantissa}, CASE WHEN {exponent} = 0 THEN '' ELSE {power} END)"
-    return f"CASE WHEN {scale} >= 0 AND {exponent} >= -6 THEN {plain} ELSE {shown} END"
+    scientific = f"concat({mantissa}, CASE WHEN {exponent} = 0 THEN '' ELSE {power} END)"
+    return f"CASE WHEN {scale} >= 0 AND {exponent} >= -6 THEN {plain} ELSE {scientific} END"

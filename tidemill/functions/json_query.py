@@ -49,10 +49,10 @@ def _returning(function: str, options: Mapping[str, str]) -> t.LogicalType:
                 f"Unsupported array element type '{text[6:-1]}' for RETURNING ARRAY in JSON_QUERY()."
             )
         return _ARRAY_OF_TEXT
-    found = _SCALAR_TYPES.get(text) if function == "JSON_VALUE" or text == "STRING" else None
-    if found is None:
+    result_type = _SCALAR_TYPES.get(text) if function == "JSON_VALUE" or text == "STRING" else None
+    if result_type is None:
         raise SignatureError(f"Unsupported type '{text}' for RETURNING in {function}().")
-    return found
+    return result_type
 
 
 def _check_texts(name: str, arguments: tuple[Argument, ...]) -> tuple[t.LogicalType, ...]:
@@ -119,8 +119,8 @@ def _value(call: SparkCall) -> str:
     fallback = _fallback(call, path, "JSON_VALUE")
     if is_list(path):
         return _guarded(call, fallback)
-    found = selected(parsed(call.args[0]), path)
-    return _guarded(call, bind(found, lambda v: _scalar(call, v, fallback)))
+    selection = selected(parsed(call.args[0]), path)
+    return _guarded(call, bind(selection, lambda v: _scalar(call, v, fallback)))
 
 
 def _scalar(call: SparkCall, value: str, fallback: str) -> str:
@@ -132,11 +132,11 @@ def _scalar_of(call: SparkCall, value: str, text: str, fallback: str) -> str:
     kind = spark_type(call.result)
     unfit = f"{text} IS NULL OR {text} = 'null' OR left({text}, 1) IN ('{{', '[')"
     if isinstance(call.result, t.CHARACTER_TYPES):
-        shown = f"CASE WHEN left({text}, 1) = '\"' THEN {scalar_text(value)} ELSE {text} END"
+        scalar = f"CASE WHEN left({text}, 1) = '\"' THEN {scalar_text(value)} ELSE {text} END"
         assert isinstance(call.result, t.LengthType)
         if call.result.length < t.MAX_LENGTH:
-            shown = f"left({shown}, {call.result.length})"
-        return f"CASE WHEN {unfit} THEN {fallback} ELSE {shown} END"
+            scalar = f"left({scalar}, {call.result.length})"
+        return f"CASE WHEN {unfit} THEN {fallback} ELSE {scalar} END"
     pattern = {"BOOLEAN": "true|false", "INT": "-?[0-9]{1,10}", "DOUBLE": "-?[0-9].*"}[kind]
     plain = unmarked(text)
     cast = f"try_cast({plain} AS {kind})"
@@ -150,20 +150,20 @@ def _query(call: SparkCall) -> str:
     if call.literals[1] is None and call.arg_types[1].nullable:
         return f"CAST(NULL AS {spark_type(call.result)})"
     path = parse_path(call.literals[1], "JSON_QUERY")
-    found = selected(parsed(call.args[0]), path)
-    text = bind(found, lambda v: _query_text(call, path, v))
+    selection = selected(parsed(call.args[0]), path)
+    text = bind(selection, lambda v: _query_text(call, path, v))
     if isinstance(call.result, t.ArrayType):
         return _guarded(call, bind(text, lambda j: _texts(call, path, j)))
     fallback = _fallback(call, path, "JSON_QUERY")
-    shown = f"coalesce({bind(text, unmarked)}, {fallback})"
+    result = f"coalesce({bind(text, unmarked)}, {fallback})"
     assert isinstance(call.result, t.LengthType)
     if call.result.length < t.MAX_LENGTH:
-        shown = f"left({shown}, {call.result.length})"
-    return _guarded(call, shown)
+        result = f"left({result}, {call.result.length})"
+    return _guarded(call, result)
 
 
 def _query_text(call: SparkCall, path: JsonPath, value: str) -> str:
-    """The (marked) JSON text of the object or array, wrapped as asked; NULL where there is none."""
+    """The (marked) JSON text of the object or array, wrapped as asked; NULL if there is none."""
     wrapper = call.options.get("WRAPPER", "WITHOUT")
     if is_list(path):
         missing = "'[]'" if path.lax else "CAST(NULL AS STRING)"
@@ -186,7 +186,7 @@ def _wrapped(wrapper: str, text: str) -> str:
 def _texts(call: SparkCall, path: JsonPath, text: str) -> str:
     """RETURNING ARRAY<STRING>: strings unquoted, everything else as JSON text, null as NULL."""
     elements = f"try_variant_get(try_parse_json({text}), '$', 'array<variant>')"
-    shown = each(
+    texts = each(
         elements,
         lambda v: (
             f"CASE WHEN is_variant_null({v}) THEN NULL "
@@ -195,7 +195,7 @@ def _texts(call: SparkCall, path: JsonPath, text: str) -> str:
         role="q",
     )
     fallback = _fallback(call, path, "JSON_QUERY")
-    return f"coalesce(CASE WHEN left({text}, 1) = '[' THEN {shown} END, {fallback})"
+    return f"coalesce(CASE WHEN left({text}, 1) = '[' THEN {texts} END, {fallback})"
 
 
 def _exists(call: SparkCall) -> str:
@@ -206,8 +206,10 @@ def _exists(call: SparkCall) -> str:
     behaviour = call.options.get("ON ERROR", "FALSE")
     message = quoted(f"No results for path: {path.text}")
     fallback = "FALSE" if path.lax else behaviours.get(behaviour, f"CAST(raise_error({message}) AS BOOLEAN)")
-    found = selected(parsed(call.args[0]), path)
-    there = f"{found} IS NOT NULL" if is_list(path) else f"coalesce(to_json({found}), 'null') <> 'null'"
+    selection = selected(parsed(call.args[0]), path)
+    there = (
+        f"{selection} IS NOT NULL" if is_list(path) else f"coalesce(to_json({selection}), 'null') <> 'null'"
+    )
     return _guarded(call, f"CASE WHEN {there} THEN TRUE ELSE {fallback} END")
 
 
@@ -218,10 +220,10 @@ def _is_json(kind: str) -> ScalarFunction:
 
     def resolve(arguments: tuple[Argument, ...], _: Mapping[str, str]) -> Resolved:
         check_count(name, len(arguments), 1, 1)
-        given = arguments[0].type
-        if not isinstance(given, (*t.CHARACTER_TYPES, t.NullType)):
+        argument_type = arguments[0].type
+        if not isinstance(argument_type, (*t.CHARACTER_TYPES, t.NullType)):
             raise mismatch(name, arguments, f"<CHARACTER> {name}")
-        return Resolved(arg_types=(given,), result=t.BooleanType(nullable=False))
+        return Resolved(arg_types=(argument_type,), result=t.BooleanType(nullable=False))
 
     def translate(call: SparkCall) -> str:
         document = f"try_parse_json(CAST({call.args[0]} AS STRING))"

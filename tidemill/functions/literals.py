@@ -38,7 +38,7 @@ def null_literal(kind: t.LogicalType) -> str:
 
 
 def literal_sql(value: object, kind: t.LogicalType) -> str:
-    """The Spark SQL text of a plan Literal's value; ValueError where the value is not of the type."""
+    """The Spark SQL text of a plan Literal's value; ValueError if the value is not of the type."""
     if value is None:
         return null_literal(kind)
     return _constant(kind, value)

@@ -47,8 +47,8 @@ def _parts(text: str, escape: str | None, form: str) -> str:
     if escape is None:
         return f"regexp_extract_all({text}, {quoted(form.replace(_ESCAPED, _NEVER))}, 0)"
     start, end = quoted(chr(92) + "Q"), quoted(chr(92) + "E.")
-    found = f"replace({quoted(form)}, {quoted(_ESCAPED)}, concat({start}, {escape}, {end}))"
-    return f"regexp_extract_all({text}, {found}, 0)"
+    regex = f"replace({quoted(form)}, {quoted(_ESCAPED)}, concat({start}, {escape}, {end}))"
+    return f"regexp_extract_all({text}, {regex}, 0)"
 
 
 def _joined(parts: str) -> str:
@@ -108,9 +108,9 @@ def _when_escaped(part: str, escape: str, pattern: str) -> str:
 def _escaped(part: str, escape: str, pattern: str, allowed: str | tuple[str, ...]) -> str:
     """The character behind the escape, which must be special, or the escape itself."""
     char = f"substring({part}, 2)"
-    known = ", ".join(map(quoted, allowed))
+    escapable = ", ".join(map(quoted, allowed))
     error = f"raise_error(concat('Invalid escape sequence ', chr(39), {pattern}, chr(39)))"
-    return f"CASE WHEN {char} IN ({known}, {escape}) THEN {_plain(char)} ELSE {error} END"
+    return f"CASE WHEN {char} IN ({escapable}, {escape}) THEN {_plain(char)} ELSE {error} END"
 
 
 def _plain(char: str) -> str:

@@ -78,9 +78,9 @@ def _whole(regex: str) -> str:
 
 def _similar(call: SparkCall) -> str:
     text, pattern = call.args[:2]
-    known, escape = call.literals[1], call.literals[2] if len(call.args) > 2 else ""
-    if isinstance(known, str) and isinstance(escape, str):
-        whole = rf"\A(?:{java_pattern(known, escape)})\z"
+    literal_pattern, escape = call.literals[1], call.literals[2] if len(call.args) > 2 else ""
+    if isinstance(literal_pattern, str) and isinstance(escape, str):
+        whole = rf"\A(?:{java_pattern(literal_pattern, escape)})\z"
         return f"({text} RLIKE {quoted(whole)})"
     computed = similar_regex(pattern, call.args[2] if len(call.args) > 2 and escape != "" else None)
     return f"({text} RLIKE {_whole(computed)})"

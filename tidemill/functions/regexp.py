@@ -36,18 +36,18 @@ def _unless_broken(body: Translation, broken: str = "") -> Translation:
 
 def _like(call: SparkCall) -> str:
     text, pattern = call.args
-    found = f"({text} RLIKE {pattern})"
+    matches = f"({text} RLIKE {pattern})"
     if call.literals[1]:
-        return found
-    return f"({found} AND {pattern} <> '')"
+        return matches
+    return f"({matches} AND {pattern} <> '')"
 
 
 def _replace(call: SparkCall) -> str:
     """The replacement is plain text: '$1' is not a group."""
     text, pattern, new = call.args
-    known = call.literals[2]
-    if isinstance(known, str):
-        plain = quoted(known.replace("\\", "\\\\").replace("$", "\\$"))
+    replacement_literal = call.literals[2]
+    if isinstance(replacement_literal, str):
+        plain = quoted(replacement_literal.replace("\\", "\\\\").replace("$", "\\$"))
     else:
         plain = f"replace(replace({new}, '\\\\', '\\\\\\\\'), '$', '\\\\$')"
     return f"regexp_replace({text}, {pattern}, {plain})"
@@ -57,9 +57,9 @@ def _with_group(body: Callable[[str, str, str, bool], str], default: int) -> Tra
     """``body(text, pattern, group, skips)`` guarded against groups that are not there."""
 
     def translate(call: SparkCall) -> str:
-        text, pattern, *rest = call.args
-        group = rest[0] if rest else str(default)
-        number = call.literals[2] if rest else default
+        text, pattern, *group_argument = call.args
+        group = group_argument[0] if group_argument else str(default)
+        number = call.literals[2] if group_argument else default
         source = call.literals[1]
         null = f"CAST(NULL AS {spark_type(call.result)})"
         if isinstance(number, int) and (
@@ -67,8 +67,8 @@ def _with_group(body: Callable[[str, str, str, bool], str], default: int) -> Tra
         ):
             return null
         skips = number != 0 and (not isinstance(source, str) or may_skip_groups(source))
-        found = share(text, lambda s: body(s, pattern, group, skips))
-        return found if isinstance(number, int) else f"CASE WHEN {group} < 0 THEN {null} ELSE {found} END"
+        result = share(text, lambda s: body(s, pattern, group, skips))
+        return result if isinstance(number, int) else f"CASE WHEN {group} < 0 THEN {null} ELSE {result} END"
 
     return translate
 
@@ -79,8 +79,8 @@ def _extract(text: str, pattern: str, group: str, skips: bool) -> str:
     matched = f"{text} RLIKE {pattern}"
     if skips:
         # The text from the first match on; a backreference fails where its group took no part.
-        rest = f"regexp_extract({text}, concat('(?:', {pattern}, ')[\\\\s\\\\S]*\\\\z'), 0)"
-        took_part = f"{rest} RLIKE concat('\\\\A(?>', {pattern}, ')\\\\', {group})"
+        remaining_text = f"regexp_extract({text}, concat('(?:', {pattern}, ')[\\\\s\\\\S]*\\\\z'), 0)"
+        took_part = f"{remaining_text} RLIKE concat('\\\\A(?>', {pattern}, ')\\\\', {group})"
         matched = f"{matched} AND ({group} = 0 OR {took_part})"
     return f"CASE WHEN {value} <> '' THEN {value} WHEN {matched} THEN '' END"
 

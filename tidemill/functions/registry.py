@@ -74,12 +74,12 @@ AGGREGATE_FAMILIES: tuple[ModuleType, ...] = (aggregates, aggregates_collections
 
 
 def scalar(name: str) -> ScalarFunction | None:
-    """The scalar function or operator ``name``, None where there is none."""
+    """The scalar function or operator ``name``, None if there is none."""
     return _scalars().get(name.upper())
 
 
 def aggregate(name: str) -> AggregateFunction | None:
-    """The aggregate function ``name``, None where there is none."""
+    """The aggregate function ``name``, None if there is none."""
     return _aggregates().get(name.upper())
 
 

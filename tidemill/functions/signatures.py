@@ -63,12 +63,12 @@ def kind_of(text: str, *kinds: Kind) -> Kind:
 
 
 def fixed(kind: t.LogicalType) -> Rule:
-    """Always ``kind``; nullable where an argument is."""
+    """Always ``kind``; nullable if an argument is."""
     return lambda types: kind.with_nullable(any(a.nullable for a in types))
 
 
 def same_as(index: int) -> Rule:
-    """The type of argument ``index``; nullable where any argument is."""
+    """The type of argument ``index``; nullable if any argument is."""
     return lambda types: types[index].with_nullable(any(a.nullable for a in types))
 
 
@@ -84,11 +84,11 @@ def element_of(index: int) -> Rule:
 
 
 def least_restrictive(types: Types) -> t.LogicalType:
-    """The type that all of ``types`` widen to; SignatureError where there is none."""
-    found = common_type(types)
-    if found is None:
+    """The type that all of ``types`` widen to; SignatureError if there is none."""
+    common = common_type(types)
+    if common is None:
         raise SignatureError("Illegal mixing of types: " + ", ".join(calcite_text(a) for a in types))
-    return found
+    return common
 
 
 def nullable(rule: Rule) -> Rule:
@@ -152,9 +152,11 @@ def uniform(name: str, result: Rule = least_restrictive, least: int = 1, most: i
 def check_count(name: str, count: int, least: int, most: int | None) -> None:
     """SignatureError with Flink's wording unless ``least <= count <= most``."""
     if count < least or (most is not None and count > most):
-        wanted = str(least) if least == most else f"{least} or more" if most is None else f"{least} to {most}"
+        expected = (
+            str(least) if least == most else f"{least} or more" if most is None else f"{least} to {most}"
+        )
         raise SignatureError(
-            f"Invalid number of arguments to function '{name}'. Was expecting {wanted} arguments"
+            f"Invalid number of arguments to function '{name}'. Was expecting {expected} arguments"
         )
 
 

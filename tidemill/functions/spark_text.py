@@ -27,7 +27,7 @@ many, but not in each of a machine's tasks: without a limit one row ends Spark's
 
 
 def of_bounded_length(length: str, text: str) -> str:
-    """``text``; an error where its length, the Spark SQL number ``length``, would be too much."""
+    """``text``; an error if its length, the Spark SQL number ``length``, would be too much."""
     return (
         f"CASE WHEN {length} > {LONGEST_TEXT} "
         f"THEN raise_error('a text of more than {LONGEST_TEXT} characters') ELSE {text} END"

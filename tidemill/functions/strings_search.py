@@ -41,11 +41,11 @@ def _locate(call: SparkCall) -> str:
 
 def _instr(call: SparkCall) -> str:
     """INSTR(text, needle[, start[, nth]]); a negative start searches the reversed text, 0 finds nothing."""
-    text, needle, *rest = call.args
-    if not rest:
+    text, needle, *arguments = call.args
+    if not arguments:
         return f"locate({needle}, {text})"
-    nth = rest[1] if len(rest) > 1 else "1"
-    return share(text, lambda s: share(needle, lambda n: _instr_from(s, n, rest[0], nth)))
+    nth = arguments[1] if len(arguments) > 1 else "1"
+    return share(text, lambda s: share(needle, lambda n: _instr_from(s, n, arguments[0], nth)))
 
 
 def _instr_from(text: str, needle: str, start: str, nth: str) -> str:
@@ -53,10 +53,10 @@ def _instr_from(text: str, needle: str, start: str, nth: str) -> str:
     backward = _nth_position(f"reverse({text})", f"reverse({needle})", f"-{_wide(start)}", nth)
     mirrored = f"CASE WHEN {backward} = 0 THEN 0 ELSE length({text}) - {backward} - length({needle}) + 2 END"
     error = "CAST(raise_error('nthAppearance must be positive!') AS INT)"
-    known = f"{text} IS NOT NULL AND {needle} IS NOT NULL"
+    is_supported = f"{text} IS NOT NULL AND {needle} IS NOT NULL"
     return (
-        f"CASE WHEN {known} AND {nth} < 1 THEN {error} "
-        f"WHEN {known} AND {nth} >= 1 THEN CASE WHEN {start} = 0 THEN 0 "
+        f"CASE WHEN {is_supported} AND {nth} < 1 THEN {error} "
+        f"WHEN {is_supported} AND {nth} >= 1 THEN CASE WHEN {start} = 0 THEN 0 "
         f"WHEN {start} > 0 THEN {forward} WHEN {start} < 0 THEN {mirrored} END END"
     )
 
@@ -73,9 +73,9 @@ def _nth_position(text: str, needle: str, start: str, nth: str) -> str:
     return fold(
         f"sequence(1, greatest({nth} - 1, 0) + 1)",
         "-1",
-        lambda found, turn: (
-            f"CASE WHEN {turn} = 1 THEN {first} WHEN {found} = 0 OR {needle} = '' THEN {found} "
-            f"ELSE locate({needle}, {text}, {found} + 1) END"
+        lambda position, turn: (
+            f"CASE WHEN {turn} = 1 THEN {first} WHEN {position} = 0 OR {needle} = '' THEN {position} "
+            f"ELSE locate({needle}, {text}, {position} + 1) END"
         ),
     )
 

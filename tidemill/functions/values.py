@@ -77,9 +77,9 @@ def last_of_each_key(entries: str, key: t.LogicalType) -> str:
     """``entries`` without those whose key, one of type ``key``, comes again."""
     same = f"{marked('_ml.key', key)} <=> {marked('_me.key', key)}"
 
-    def body(found: str) -> str:
-        later = f"slice({found}, _mi + 2, size({found}))"
-        return f"filter({found}, (_me, _mi) -> NOT exists({later}, _ml -> {same}))"
+    def body(last_entries: str) -> str:
+        later = f"slice({last_entries}, _mi + 2, size({last_entries}))"
+        return f"filter({last_entries}, (_me, _mi) -> NOT exists({later}, _ml -> {same}))"
 
     return bind(entries, body)
 

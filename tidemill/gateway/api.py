@@ -1,7 +1,7 @@
-"""What the gateway's service speaks of, whatever wire a client comes by.
+"""The types of the gateway's service, which are the same for all protocols.
 
-Handles are UUIDs as text. A result is read by token: token 0 first, then what each page names as the next. A
-page may be asked for again until its successor was asked for.
+Handles are UUIDs as text. A client reads a result by token: token 0 first, then the next token that each page
+names. A page can be read again until the client has read the next page.
 """
 
 from __future__ import annotations
@@ -17,14 +17,14 @@ from tidemill.errors import TidemillError
 from tidemill.types.logical import Field
 
 PRODUCT, VERSION = "Apache Flink", "2.3.0"
-"""Whose protocol this is: clients look at it."""
+"""The product and version that clients of Flink's protocol expect."""
 LONGEST_TIMEOUT = 1_000_000_000.0
-"""Seconds after which a statement is ended at the latest, whatever a client asks for."""
+"""The longest timeout of a statement in seconds, whatever the client sets."""
 HANDLE = re.compile(r"[0-9a-fA-F]{8}(-[0-9a-fA-F]{4}){3}-[0-9a-fA-F]{12}")
 
 
 class OperationStatus(Enum):
-    """Flink's, by its names."""
+    """Flink's statuses of an operation."""
 
     INITIALIZED = "INITIALIZED"
     PENDING = "PENDING"
@@ -45,7 +45,7 @@ class OperationStatus(Enum):
 
 
 class ResultType(Enum):
-    """What a page is: rows (or none yet), the end, or that the statement still runs."""
+    """The type of a page: rows (maybe none yet), the end, or not ready because the statement still runs."""
 
     PAYLOAD = "PAYLOAD"
     EOS = "EOS"
@@ -54,8 +54,8 @@ class ResultType(Enum):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ResultInfo:
-    """What is known of a result before its rows. ``zone``: in which TIMESTAMP_LTZ values are shown;
-    ``changelog``: rows may have any kind; ``warnings``: what the user should hear that is no error."""
+    """The properties of a result that are known before its rows. ``zone``: for the texts of TIMESTAMP_LTZ
+    values; ``changelog``: rows may have any kind; ``warnings``: for the user."""
 
     fields: tuple[Field, ...]
     is_query: bool
@@ -68,7 +68,7 @@ class ResultInfo:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ResultPage:
-    """``rows``: carriers (``types.physical``), and the kinds where there may be others than +I.
+    """``rows``: carriers (``types.physical``), with a column of kinds if there may be others than +I.
 
     ``next_token`` is None at the end; ``info`` and ``rows`` are None while the statement runs."""
 
@@ -80,9 +80,9 @@ class ResultPage:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class OperationInfo:
-    """``error`` is there with status ERROR alone. ``statement``: as it may be shown, '' where an earlier
-    process has run it. ``job_id``: of what it has started, '' where that is nothing. ``warnings``: what its
-    user should hear that is no error."""
+    """``error`` is set only with status ERROR. ``statement``: its text with masked secrets, '' for operations
+    of an earlier process. ``job_id``: the job that the statement started, '' for none. ``warnings``: for the
+    user."""
 
     handle: str
     status: OperationStatus
@@ -104,7 +104,7 @@ class SessionInfo:
 
 
 class GatewayError(TidemillError):
-    """What a client asked of the gateway cannot be; the client must act."""
+    """A client's request is invalid; the client must act."""
 
     code = "GATEWAY"
 
@@ -120,14 +120,14 @@ class UnknownOperationError(GatewayError):
 
 
 class StatusError(GatewayError):
-    """A step that the operation's status does not allow."""
+    """The operation's status does not allow the request."""
 
 
 class TokenError(GatewayError):
-    def __init__(self, current: int, found: int) -> None:
-        wanted = "0" if current == 0 else f"{current} or {current - 1}"
-        super().__init__(f"Expecting token to be {wanted}, but found {found}.")
+    def __init__(self, current: int, actual: int) -> None:
+        expected = "0" if current == 0 else f"{current} or {current - 1}"
+        super().__init__(f"Expecting token to be {expected}, but found {actual}.")
 
 
 class LimitError(GatewayError):
-    """There are as many as there may be."""
+    """A limit is reached."""

@@ -1,8 +1,8 @@
-"""OpenTelemetry: a span for each statement and each epoch, and the metrics that Prometheus is given.
+"""OpenTelemetry: a span per statement and per epoch, and the metrics that Prometheus reads.
 
-They go to a collector by OTLP over HTTP, from a thread of the SDK's own; what it cannot send it drops. Beside
-the endpoint everything is said as with any program of OpenTelemetry, in ``OTEL_*`` (headers, resource, how
-often). Loaded only where it is asked for: the extra ``otel`` brings its packages.
+A thread of the SDK sends them to a collector by OTLP over HTTP, and drops records that it cannot send. Except
+for the endpoint, OpenTelemetry's own variables ``OTEL_*`` configure it (headers, resource, interval). The
+module is loaded only if it is configured; the extra ``otel`` installs its packages.
 """
 
 from __future__ import annotations
@@ -34,7 +34,7 @@ _NAME = "tidemill"
 
 
 class OpenTelemetry:
-    """A ``Telemetry`` of ``gateway`` that hands spans to ``spans`` and lets ``reader`` ask for metrics."""
+    """A ``Telemetry`` of ``gateway`` that sends spans to ``spans``; ``reader`` reads its metrics."""
 
     def __init__(self, gateway: Gateway, spans: SpanProcessor, reader: MetricReader) -> None:
         resource = Resource.create({SERVICE_NAME: _NAME})
@@ -50,17 +50,17 @@ class OpenTelemetry:
             make(name, callbacks=[partial(_observed, gateway, name)])
 
     def ended(self, operation: Operation, status: OperationStatus) -> None:
-        found = {
+        attributes = {
             "db.query.text": operation.statement,
             "tidemill.operation": operation.handle,
             "tidemill.status": status.value,
             "tidemill.job": "" if operation.outcome is None else operation.outcome.info.job_id,
         }
-        wrong = "" if operation.error is None else str(operation.error)
-        self._span("statement", int(operation.submitted.timestamp() * 1e9), found, wrong)
+        error = "" if operation.error is None else str(operation.error)
+        self._span("statement", int(operation.submitted.timestamp() * 1e9), attributes, error)
 
     def epoch(self, progress: EpochProgress) -> None:
-        found = {
+        attributes = {
             "tidemill.job": progress.job_id,
             "tidemill.epoch": progress.epoch,
             "tidemill.rows_in": progress.rows_in,
@@ -68,18 +68,18 @@ class OpenTelemetry:
             "tidemill.late_rows": progress.late,
             "tidemill.state_bytes": progress.state_bytes,
         }
-        self._span("epoch", time.time_ns() - int(progress.seconds * 1e9), found, "")
+        self._span("epoch", time.time_ns() - int(progress.seconds * 1e9), attributes, "")
 
     def close(self) -> None:
         self._traces.shutdown()
         self._meters.shutdown()
 
-    def _span(self, name: str, begun: int, attributes: dict[str, Any], wrong: str) -> None:
-        """One that ends now; ``wrong``: what made it fail."""
-        known = {key: value for key, value in attributes.items() if value != ""}
-        span = self._tracer.start_span(name, start_time=begun, attributes=known)
-        if wrong:
-            span.set_status(Status(StatusCode.ERROR, wrong))
+    def _span(self, name: str, begun: int, attributes: dict[str, Any], error: str) -> None:
+        """Sends a span that ends now. ``error``: why it failed, '' for success."""
+        non_empty = {key: value for key, value in attributes.items() if value != ""}
+        span = self._tracer.start_span(name, start_time=begun, attributes=non_empty)
+        if error:
+            span.set_status(Status(StatusCode.ERROR, error))
         span.end()
 
 
@@ -90,7 +90,7 @@ def _observed(gateway: Gateway, family: str, _: CallbackOptions) -> Iterable[Obs
 
 
 def to_collector(gateway: Gateway, endpoint: str) -> OpenTelemetry:
-    """Sends to the collector at ``endpoint``, as ``http://127.0.0.1:4318``."""
+    """A telemetry that sends to the collector at ``endpoint``, such as ``http://127.0.0.1:4318``."""
     base = endpoint.rstrip("/")
     return OpenTelemetry(
         gateway,

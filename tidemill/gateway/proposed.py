@@ -1,4 +1,4 @@
-"""Options by the names of the proposal that Flink's gateway came from (FLIP-91), beside those they became.
+"""Maps the option names of the proposal for Flink's gateway (FLIP-91) to their final names.
 
 endpoint.rest.port = 8085   ->   sql-gateway.endpoint.rest.port = 8085
 """
@@ -25,13 +25,13 @@ _OF_AN_ENDPOINT = re.compile(r"endpoint\.([^.]+)\.(.+)")
 
 
 def renamed(options: Mapping[str, str]) -> dict[str, str]:
-    """``options`` by the names that are read. ValidationError where two names of one option disagree."""
-    found: dict[str, str] = {}
+    """``options`` with final names. ValidationError if two names of one option have different values."""
+    by_name: dict[str, str] = {}
     for key, value in options.items():
         name = _name(key)
-        if found.setdefault(name, value) != value:
+        if by_name.setdefault(name, value) != value:
             raise ValidationError(f"Option '{name}' is given twice, with different values: also as '{key}'.")
-    return found
+    return by_name
 
 
 def _name(key: str) -> str:

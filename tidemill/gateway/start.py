@@ -1,9 +1,9 @@
 """``tidemill gateway``: the service, its endpoints, its store, and the one Spark that all sessions share.
 
-At the start, in this order: 1. the store is opened; 2. the endpoints look whether they could listen, as such
-faults must not wait for Spark; 3. Spark starts; 4. sessions and finished results of the process before are
-there again, and jobs that ran go on after their last epochs; 5. the endpoints listen. At the end: they
-stop, jobs end with their epochs and go on at the next start.
+Start: 1. the gateway opens the store; 2. the endpoints check that they can listen, so that such errors need
+not wait for Spark; 3. Spark starts; 4. the gateway restores the sessions and finished results of the previous
+process, and resumes its jobs after their last epochs; 5. the endpoints listen. Stop: the endpoints stop, and
+each job ends with its current epoch, to resume at the next start.
 """
 
 from __future__ import annotations
@@ -33,7 +33,7 @@ from tidemill.config.unknown_options import unknown_option
 from tidemill.errors import SetupError, StateError
 from tidemill.files.private import make_private
 from tidemill.gateway.endpoints.api import Endpoint, configured
-from tidemill.gateway.log import log_to_standard_error, shown
+from tidemill.gateway.log import escape_controls, log_to_standard_error
 from tidemill.gateway.proposed import renamed
 from tidemill.gateway.security.keys import seal_by
 from tidemill.gateway.security.reach import check_reach, reach_of
@@ -63,11 +63,12 @@ _FILE, _LOCK, _KEY = "gateway.db", "lock", "key"
 _LAST_EPOCH_SECONDS = 10.0
 _SEEN_SECONDS = 5.0
 _TURN_SECONDS = 0.001
-"""How long a thread that plans a statement keeps those from their turn that only pass on what has come."""
+"""Interpreter switch interval: the longest time that a planning thread delays threads that only pass on
+data."""
 
 
 def command(parsed: argparse.Namespace) -> int:
-    """Runs until it is told to end (SIGINT, SIGTERM)."""
+    """Runs until SIGINT or SIGTERM."""
     sys.setswitchinterval(_TURN_SECONDS)
     config = Configuration(renamed(parsed.options))
     _check(config)
@@ -77,13 +78,13 @@ def command(parsed: argparse.Namespace) -> int:
 
 
 def _serve(config: Configuration) -> None:
-    house = House(config)
+    process = GatewayProcess(config)
     endpoints: list[Endpoint] = []
     try:
-        endpoints += configured(house.gateway, config)
+        endpoints += configured(process.gateway, config)
         # A session's first statement must not wait for Spark, nor choose its master.
         spark_application(config)
-        house.start()
+        process.start()
         for endpoint in endpoints:
             endpoint.start()
             sys.stdout.write(f"Listening on {endpoint.address}\n")
@@ -92,23 +93,23 @@ def _serve(config: Configuration) -> None:
     finally:
         for endpoint in endpoints:
             endpoint.stop()
-        house.close()
+        process.close()
 
 
 def _check(config: Configuration) -> None:
-    """ValidationError for what no session could be opened with; says what nobody reads."""
+    """ValidationError for options with which no session can be opened. Warns of unknown options."""
     for key in config:
         check_at_set(key, config.get(key, ""))
         warning = unknown_option(key)
         if warning:
-            sys.stderr.write(f"Warning: {shown(warning)}\n")
+            sys.stderr.write(f"Warning: {escape_controls(warning)}\n")
     check_all(config)
 
 
 @dataclass(slots=True)
-class House:
-    """A gateway with all it stands on. StateError where the store cannot be used, SetupError where another
-    gateway has the directory."""
+class GatewayProcess:
+    """A gateway with its directory, store, sessions and jobs. StateError if the store is unusable, SetupError
+    if another gateway uses the directory."""
 
     config: Configuration
     _jobs: dict[str, Jobs] = field(default_factory=dict)
@@ -151,14 +152,14 @@ class House:
         self.gateway.telemetry = _telemetry(self.gateway, self.config.read(g.OTLP_ENDPOINT))
 
     def start(self) -> None:
-        """Brings back what the process before had; Spark runs."""
+        """Restores the sessions and jobs of the previous process. Spark must run."""
         self._bring_back_sessions()
         for kept in self._memory.kept_jobs():
             self._bring_back_job(kept)
         self.gateway.start()
 
     def jobs(self, user: str) -> Jobs:
-        """A user's: nobody sees another's."""
+        """The jobs of a user. No user sees another's jobs."""
         return self._jobs.setdefault(user, Jobs(followed=True))
 
     def close(self) -> None:
@@ -169,7 +170,7 @@ class House:
         self._end()
 
     def vanish(self) -> None:
-        """Ends as a killed process would: what is not in the store by now never will be."""
+        """Ends like a killed process: nothing more is stored."""
         self._memory.end()
         self.gateway.close()
         for jobs in self._jobs.values():
@@ -183,23 +184,23 @@ class House:
         self._lock.close()
 
     def _new_session(self, properties: Mapping[str, str], user: str) -> SqlStatements:
-        own = {key: value for key, value in self.config.items() if not key.startswith(g.PREFIX)}
-        environment = new_environment(own, properties)
+        session_options = {key: value for key, value in self.config.items() if not key.startswith(g.PREFIX)}
+        environment = new_environment(session_options, properties)
         return self._at_home(SqlStatements(environment=environment, results=self._results), user)
 
     def _at_home(self, statements: SqlStatements, user: str) -> SqlStatements:
-        """Jobs of the session are known to all, and lie where the next process finds them."""
+        """Connects a session to the gateway's jobs, history and checkpoint directories."""
         context = statements.environment.context
-        places: list[str] = [""]
+        job_directory: list[str] = [""]
 
         def place_job() -> str:
-            places[0] = self._place(context.configuration)
-            return places[0]
+            job_directory[0] = self._place(context.configuration)
+            return job_directory[0]
 
         def job_started(job: JobHandle, statement: str, snapshot: Json) -> None:
-            if places[0]:
-                self._memory.job_started(job, places[0], user, statement, snapshot)
-            self._follow(job, places[0], user)
+            if job_directory[0]:
+                self._memory.job_started(job, job_directory[0], user, statement, snapshot)
+            self._follow(job, job_directory[0], user)
 
         def job_altered(job: JobHandle, statement: str, snapshot: Json) -> None:
             assert isinstance(job, RestartingJob)
@@ -207,8 +208,8 @@ class House:
 
         context.catalogs_url, context.catalogs_seal = lambda: self._url, self._seal
         context.permissions = self._reach(user)
-        given = context.configuration.items()
-        context.permissions.check_options({k: v for k, v in given if self.config.get(k) != v})
+        options = context.configuration.items()
+        context.permissions.check_options({k: v for k, v in options if self.config.get(k) != v})
         self._watch(context, user)
         context.jobs, context.place_job = self.jobs(user), place_job
         statements.job_started, statements.job_altered = job_started, job_altered
@@ -218,24 +219,25 @@ class House:
         return reach_of(self.config, user, directory(self.config))
 
     def _watch(self, context: SessionContext, user: str) -> None:
-        """What its jobs do is counted for all, and can be looked at by their user, also afterwards."""
+        """Connects the session's jobs to the metrics, and to the live view and history of their user."""
         context.on_progress = partial(self.gateway.epoch, user=user)
         context.on_event = partial(self.gateway.job_event, user=user)
         context.history = Keeper(records=self._records(user), watch=self.gateway.watch(user))
 
     def _records(self, user: str) -> Records:
-        """Of each user in a folder of his own, whatever he is called."""
+        """The records of a user, in a folder of his own."""
         kept = own_records(self.config, os.path.join(directory(self.config), _HISTORY))
         return Records(os.path.join(kept.folder, f"user-{quote(user, safe='')}"), kept.most)
 
     def _follow(self, job: JobHandle, place: str, user: str) -> None:
-        """Takes down how the job ends; ``place`` is '' where nothing of it is kept."""
+        """Stores the job's end, in a thread. ``place``: its checkpoint directory; '' if the job is not
+        stored."""
         threading.Thread(
             target=self._take_down, args=(job, place, user), name="tidemill-gateway-job", daemon=True
         ).start()
 
     def _take_down(self, job: JobHandle, place: str, user: str) -> None:
-        """What there is to show of the job is kept now and then, and at its end."""
+        """Stores the job's metrics now and then, and at its end."""
         error, seen = "", 0
         while place and job.is_running():
             with suppress(Exception):
@@ -250,7 +252,7 @@ class House:
         self.jobs(user).retire(job, error)
 
     def _keep_seen(self, job: JobHandle, place: str, user: str, seen: int) -> int:
-        """How much has been seen of it by now."""
+        """Stores the job's metrics if they have changed; returns the number of changes so far."""
         watch = self.gateway.watch(user)
         changes, look = watch.changes(job.job_id), watch.look(job.job_id)
         if changes > seen and look is not None:
@@ -258,18 +260,18 @@ class House:
         return changes
 
     def _place(self, config: Configuration) -> str:
-        """A checkpoint directory for a new job; '' where there is none that all machines reach."""
-        given = config.read(CHECKPOINT_DIRECTORY)
-        if not given and not is_within_machine(spark_settings(self.config)[MASTER]):
+        """A checkpoint directory for a new job; '' if no directory is shared by all machines."""
+        parent = config.read(CHECKPOINT_DIRECTORY)
+        if not parent and not is_within_machine(spark_settings(self.config)[MASTER]):
             return ""
-        return f"{(given or self._memory.jobs_folder).rstrip('/')}/{uuid.uuid4().hex}"
+        return f"{(parent or self._memory.jobs_folder).rstrip('/')}/{uuid.uuid4().hex}"
 
     def _bring_back_sessions(self) -> None:
         operations = self._memory.kept_operations()
         for kept in self._memory.store.sessions():
             try:
                 session = self._bring_back(kept)
-            except Exception:  # one that cannot come back keeps no other from it
+            except Exception:  # one broken session must not prevent the others
                 _LOGGER.exception("session %s cannot be brought back", kept.handle)
             else:
                 session.operations.update((o.handle, o) for o in operations.get(kept.handle, ()))
@@ -290,7 +292,7 @@ class House:
         return session
 
     def _bring_back_job(self, kept: KeptJob) -> None:
-        """A job that ran goes on; one that had ended is history."""
+        """Resumes a job that ran; an ended job only appears in lists."""
         jobs = self.jobs(kept.owner)
         seen = self._memory.job_history(kept.place)
         if seen is not None:
@@ -326,12 +328,13 @@ class House:
 
 
 def directory(config: Configuration) -> str:
-    """Where the gateway keeps what is its own."""
+    """The gateway's own directory."""
     return config.read(g.DIRECTORY) or os.path.join(state_directory(), "gateway")
 
 
 def _locked(root: str) -> TextIO:
-    """Held for the gateway's life: two would take each other's statements for those of a dead process."""
+    """Locks the directory for the gateway's life: two gateways would end each other's statements as
+    interrupted."""
     lock = open(os.path.join(root, _LOCK), "a", encoding="utf-8")  # noqa: SIM115 - held as long as the gateway
     try:
         fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
@@ -345,7 +348,7 @@ def _locked(root: str) -> TextIO:
 
 
 def _telemetry(gateway: Gateway, endpoint: str) -> Telemetry:
-    """SetupError where its packages are not installed."""
+    """The telemetry of ``endpoint``. SetupError if its packages are not installed."""
     if not endpoint:
         return Silent()
     try:

@@ -47,11 +47,11 @@ go to all buckets (see ``operators.buckets``)."""
 @dataclass(frozen=True, slots=True, kw_only=True)
 class EpochContext:
     """``time``: the epoch's processing time in milliseconds, fixed by its plan record (for TTL).
-    ``watermark``: in milliseconds, what event time has reached after the epoch's rows, over all inputs;
-    ``before``: what it had reached before them; ``reached``: what it has after them if that is not the end of
-    the input (which takes it to the last time of all). ``late``: what came too late to count. ``notes``: what
-    the operator has to say of the epoch, by name (``timer``: the processing time, in ms, at which it wants an
-    epoch, with or without rows; ``again``, ``hot``: see ``AGAIN``, ``HOT``)."""
+
+    ``watermark``: the event time over all inputs after the epoch's rows, in milliseconds; ``before``: before
+    them. ``reached``: as ``watermark``, without the jump to the last time at the end of the input. ``late``:
+    rows that came too late. ``notes``: reports of the operator by name (``timer``: the processing time, in
+    ms, at which it needs an epoch, with or without rows; ``again``, ``hot``: see ``AGAIN``, ``HOT``)."""
 
     epoch: int
     time: int
@@ -77,20 +77,22 @@ class OperatorSpec(Protocol):
 
 @runtime_checkable
 class Evolving(Protocol):
-    """An operator whose state a changed query can take over: calls may come and go, each with its columns."""
+    """An operator whose state a changed query can use: calls may be added and removed, each with its
+    columns."""
 
     @property
     def evolving(self) -> tuple[Layout, ...]:
-        """The tables whose columns the calls decide; none where the fingerprint tells all."""
+        """The tables whose columns depend on the calls; none if the fingerprint determines the layout."""
         ...
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class KeptRows:
-    """What an operator keeps of its input's rows, of which a changed query may carry other columns.
-    ``layouts``: the tables, none where columns go by place. ``needed``: columns beside the keys that no row
-    can do without. ``most``: how many ranks of a key are kept at most; None: all rows. ``finds``: a row that
-    is taken back is found that was stored with fewer columns. Of rows that expire another might be found."""
+    """The input rows that an operator keeps. A changed query may have other columns in them.
+
+    ``layouts``: the tables; none if columns are stored by position. ``needed``: the columns besides the keys
+    that every row must have. ``most``: the most ranks per key; None: all rows. ``finds``: a retraction finds
+    a row that was stored with fewer columns. For rows that expire it might find another row."""
 
     layouts: tuple[Layout, ...]
     needed: frozenset[str] = frozenset()
@@ -108,52 +110,54 @@ class KeepsRows(Protocol):
 
 @runtime_checkable
 class LocalPhase(Protocol):
-    """An operator of one input that can do a part of its work before the exchange, where ``combinable``."""
+    """An operator with one input that can do a part of its work before the exchange, if ``combinable``."""
 
     @property
     def combinable(self) -> bool: ...
 
     def combine(self, table: pa.Table) -> pa.Table:
-        """Input rows (with ``$hash``) as fewer rows (with ``$hash``), in a form of the operator's own."""
+        """Combines input rows (with ``$hash``) into fewer rows (with ``$hash``) in the operator's own
+        form."""
         ...
 
     def merged(self, raw: list[pa.Table], combined: list[pa.Table]) -> tuple[OperatorSpec, pa.Table]:
-        """What takes rows of which some were combined, and these rows as its one input."""
+        """The operator for partly combined input, and its input: ``raw`` and ``combined`` rows in one
+        form."""
         ...
 
 
 @runtime_checkable
 class Condensing(Protocol):
-    """A local phase that can tell apart what every bucket must know (see ``operators.buckets``)."""
+    """A local phase that can mark the rows that every bucket needs (see ``operators.buckets``)."""
 
     def condensed(self, table: pa.Table) -> pa.Table:
-        """``table`` combined, also where that is not much less, with the column ``TELLS``."""
+        """``table`` combined, even if it does not shrink much, with the column ``TELLS``."""
         ...
 
 
 class Summary(Protocol):
-    """What every partition must know of an input, whichever has its rows: an input of its own."""
+    """A summary of an input that every partition gets as a further input."""
 
     def of(self, table: pa.Table) -> pa.Table:
-        """A few rows in place of ``table``, some of the input's rows; none where there is nothing to say."""
+        """A few rows that summarize ``table``, a part of the input; none if there is nothing to report."""
         ...
 
 
 @runtime_checkable
 class Delayed(Protocol):
-    """An operator by event time that gives rows behind the watermark of its inputs."""
+    """An operator by event time whose output is behind the watermark of its inputs."""
 
     @property
     def delay(self) -> int:
-        """By how many milliseconds the watermark of what it gives is behind."""
+        """The delay of the output's watermark in milliseconds."""
         ...
 
 
 @runtime_checkable
 class Limited(Protocol):
-    """An operator that may have given all it ever will before its input ends."""
+    """An operator whose output may be complete before its input ends."""
 
     @property
     def limit(self) -> int | None:
-        """Once its one partition keeps so many rows, its output never changes; None: it always may."""
+        """The number of kept rows from which the output never changes; None if it always may change."""
         ...

@@ -1,7 +1,8 @@
-"""Rows behind an exchange as they came; no state.
+"""Puts rows behind an exchange into the order of their arrival; without state.
 
-In one partition they are one sequence again. In many each has the watermark that all rows before it had
-reached: a task that reads knows those of its own part only (see ``changelog.watermarks``).
+In one partition the rows are one sequence again. In several partitions each row gets the watermark of all
+rows before it, because a reading task only knows the watermark of its own part (see
+``changelog.watermarks``).
 """
 
 from __future__ import annotations
@@ -20,8 +21,8 @@ from tidemill.state.store import StateStore
 
 @dataclass(frozen=True, kw_only=True)
 class ArrivalSpec:
-    """Input and output: ``columns``, ``$kind`` where ``kinds``, ``$seq`` where ``sequence`` (read, where the
-    input has it, in any case), ``$wm`` where ``timed``."""
+    """Input and output: ``columns``, ``$kind`` if ``kinds``, ``$seq`` if ``sequence`` (always read if the
+    input has it), ``$wm`` if ``timed``."""
 
     columns: tuple[tuple[str, pa.DataType], ...]
     kinds: bool = False

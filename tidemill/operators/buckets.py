@@ -1,4 +1,4 @@
-"""Rows in a fixed number of buckets by their values: what has no key to be sent by is sent by them."""
+"""Spreads rows over a fixed number of buckets by their values, if they have no key to partition by."""
 
 from __future__ import annotations
 
@@ -21,7 +21,8 @@ TELLS = "$tells"
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Buckets:
-    """``column`` gets the bucket, of ``count``, of the values of the columns ``of``: equals are in one."""
+    """Adds ``column`` with one of ``count`` buckets by the columns ``of``; equal values have the same
+    bucket."""
 
     column: str
     of: tuple[str, ...]
@@ -33,11 +34,11 @@ class Buckets:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Everywhere:
-    """Rows of ``hot`` keys in all of ``count`` buckets, those of others in the first.
+    """Copies rows of ``hot`` keys to all of ``count`` buckets; rows of other keys go to the first bucket.
 
-    ``column`` gets the bucket; ``keys`` are that and the others that rows are sent by. ``hot``: hashes, those
-    with the first bucket. Of hot keys each of the ``sets`` of columns has its values in one bucket, NULL in
-    the others, and columns ``with_first`` go with the first set; ``flags`` (BOOLEAN) are false elsewhere."""
+    ``column`` gets the bucket. ``keys``: it and the other partition columns. ``hot``: the hashes of hot keys
+    with the first bucket. For hot keys each of the ``sets`` of columns has its values in one bucket, and NULL
+    in the others. Columns ``with_first`` go with the first set; ``flags`` (BOOLEAN) are false elsewhere."""
 
     column: str
     keys: tuple[str, ...]
@@ -52,25 +53,25 @@ class Everywhere:
         return tuple(name for names in self.sets for name in names)
 
     def added(self, table: pa.Table) -> pa.Table:
-        """All in the first bucket."""
+        """``table`` with all rows in the first bucket."""
         return table.append_column(self.column, pa.array(np.zeros(len(table), np.int64)))
 
     def parted(self, table: pa.Table) -> tuple[pa.Table, pa.Table]:
-        """The rows of other keys, and those of hot ones (with ``$hash``)."""
+        """The rows of other keys, and the rows of hot keys (with ``$hash``)."""
         if not self.hot:
             return table, table.slice(0, 0)
         hot = np.isin(vector(table.column(HASH_COLUMN)).values.view(np.uint64), np.array(self.hot, np.uint64))
         return table.filter(pa.array(~hot)), table.filter(pa.array(hot))
 
     def copied(self, table: pa.Table) -> pa.Table:
-        """The rows of hot keys, for each of the sets in the bucket of its values, and in every bucket without
-        values: of rows with a column ``TELLS`` those that it says, as the others tell no more."""
+        """Copies of the rows of hot keys: for each set in the bucket of its values, and in every bucket
+        without values. If there is a column ``TELLS``, only marked rows are copied to every bucket."""
         tells = np.ones(len(table), np.bool_)
         if TELLS in table.column_names:
             tells = vector(table.column(TELLS)).values
             table = table.drop_columns([TELLS])
         buckets = [_buckets(table, names, self.count) for names in self.sets]
-        # In the first bucket a row is one, whatever of it belongs there.
+        # The first bucket has each row once, even if several sets belong to it.
         here = [own == 0 for own in buckets]
         first = {
             name: _where(table, name, mine)
@@ -89,14 +90,14 @@ class Everywhere:
             others = ()
         telling = np.flatnonzero(tells)
         rows = table.take(pa.array(np.tile(telling, self.count - 1)))
-        places = np.repeat(np.arange(1, self.count), len(telling))
-        copies.append(self._in(rows, self._nothing(rows), places))
+        bucket_numbers = np.repeat(np.arange(1, self.count), len(telling))
+        copies.append(self._in(rows, self._nothing(rows), bucket_numbers))
         whole = pa.concat_tables(copies)
-        # What is of one bucket stands together, so that equal bounds are seen as such.
+        # Rows of a bucket are contiguous, so equal bounds are recognized.
         return whole.take(pa.array(np.argsort(vector(whole.column(self.column)).values, kind="stable")))
 
     def _nothing(self, table: pa.Table) -> dict[str, pa.Array | pa.ChunkedArray]:
-        """What counts nothing."""
+        """The columns of rows that count nothing."""
         size, types = len(table), table.schema
         nulls = {name: pa.nulls(size, types.field(name).type) for name in (*self.of, *self.with_first)}
         return nulls | {name: pa.array(np.zeros(size, np.bool_)) for name in self.flags}
@@ -104,11 +105,11 @@ class Everywhere:
     def _in(
         self, table: pa.Table, columns: Mapping[str, pa.Array | pa.ChunkedArray], buckets: Ints
     ) -> pa.Table:
-        """``table`` with other ``columns``, in ``buckets``."""
-        shown = {name: columns.get(name, table.column(name)) for name in table.column_names}
-        shown[self.column] = pa.array(buckets)
-        shown[HASH_COLUMN] = pa.array(hash_columns([shown[name] for name in self.keys], len(table)))
-        return pa.table(shown, schema=table.schema)
+        """``table`` with replaced ``columns`` and ``buckets``."""
+        output = {name: columns.get(name, table.column(name)) for name in table.column_names}
+        output[self.column] = pa.array(buckets)
+        output[HASH_COLUMN] = pa.array(hash_columns([output[name] for name in self.keys], len(table)))
+        return pa.table(output, schema=table.schema)
 
 
 def _where(table: pa.Table, name: str, there: Mask) -> pa.ChunkedArray:

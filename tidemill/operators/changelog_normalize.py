@@ -1,10 +1,14 @@
 """ChangelogNormalize: an upsert or duplicate-ridden changelog becomes a full one.
 
-The last row per unique key is the truth: a row for a key without one is +I, a different one -U/+U, an equal
-one nothing, a deletion -D of the row known (unknown keys: nothing), as in Flink's
-``processLastRowOnChangelog``. A row that fails the node's condition ends its key as a deletion does: it is
-not kept, and the row before it is -D, never a lone -U. Input: ``columns``, ``$kind``, ``$seq`` (always
-needed), ``$hash``, with ``timed`` ``$wm``. With ``per_record`` False one net change per key and epoch.
+The last row per unique key counts, as in Flink's ``processLastRowOnChangelog``:
+
+- the first row of a key gives +I, a different row -U/+U, an equal row nothing;
+- a deletion gives -D of the stored row, and nothing for an unknown key;
+- a row that fails the node's condition ends its key as a deletion does: it is not kept, and the row before it
+  gives -D, never a lone -U.
+
+Input: ``columns``, ``$kind``, ``$seq`` (always needed), ``$hash``, and ``$wm`` if ``timed``. If
+``per_record`` is False, there is one net change per key and epoch.
 """
 
 from __future__ import annotations

@@ -1,12 +1,13 @@
-"""What is computed anew at every look (NOW, RAND, UUID, ...) keeps its value for the life of a row.
+"""Keeps the values of non-deterministic columns (NOW, RAND, UUID, ...) for the life of a row.
 
-Such a column beside a changelog would give a -U or -D another value than its +I or +U had, which then takes
-back a row that never was. So the values that rows came with are kept: a row that goes takes those that an
-equal row came with; which of several equal rows that is cannot matter to anyone. A row that was never there
-goes with the values it has now.
+    +I (k=1), RAND() = 0.3      kept
+    -D (k=1)                    gets 0.3, not a new RAND()
 
-State: every row that is there with its values. Cost: the epoch's rows, and for those that go the equal rows
-in state.
+Without state a -U or -D would have another value than its +I or +U, and retract a row that never existed. So
+a retracted row gets the values of an equal stored row; among several equal rows it does not matter which. A
+row that was never stored keeps its own values.
+
+State: every current row with its values. Cost: the epoch's rows, and the equal stored rows of retractions.
 """
 
 from __future__ import annotations
@@ -21,7 +22,7 @@ from tidemill.changelog.batch import contiguous, hashes_of, weights_of, with_typ
 from tidemill.changelog.columns import Ints, single
 from tidemill.changelog.grouping import group_rows
 from tidemill.operators.api import EpochContext
-from tidemill.operators.rows.keyed_values import KeyedValues, first_come
+from tidemill.operators.rows.keyed_values import KeyedValues, oldest_waiting
 from tidemill.operators.rows.schemas import output_schema
 from tidemill.state.layout import Layout
 from tidemill.state.store import StateStore
@@ -32,7 +33,8 @@ Columns = tuple[tuple[str, pa.DataType], ...]
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ComputedOnceSpec:
-    """``columns``: what a row is, by which it is also sent; ``computed``: its values that stay."""
+    """``columns``: the row, which also partitions the input. ``computed``: the columns whose values are
+    kept."""
 
     columns: Columns
     computed: Columns
@@ -53,7 +55,7 @@ class ComputedOnceSpec:
         return output_schema(columns, kinds=True, sequence=self.sequence, timed=self.keeps_time)
 
     def step(self, inputs: tuple[pa.Table, ...], state: StateStore, epoch: EpochContext) -> pa.Table:
-        """The rows as they came, those that go with the values that they had come with."""
+        """The input rows; retractions have the values of the rows that they retract."""
         (table,) = inputs
         schema = self.output_schema()
         if len(table) == 0:
@@ -67,15 +69,15 @@ class ComputedOnceSpec:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class _Rows:
-    """The epoch's rows and those equal to ones that go: ``pool`` has their computed columns, what waits in
-    state before what came. ``sources``: per row of the epoch where in the pool its values are."""
+    """The epoch's rows, and the stored rows that retractions may match. ``pool``: their computed columns,
+    stored rows first. ``sources``: for each row of the epoch the index of its values in the pool."""
 
     pool: dict[str, pa.Array]
     sources: Ints
 
     @classmethod
     def of(cls, spec: ComputedOnceSpec, table: pa.Table, kept: StateTable) -> _Rows:
-        """Finds the values of each row, and keeps what has changed."""
+        """Finds the values of each row, and stores the changes."""
         keys = [table.column(name).chunk(0) for name, _ in spec.columns]
         groups = group_rows(hashes_of(table, keys), keys)
         owners = np.empty(len(table), np.int64)
@@ -85,20 +87,20 @@ class _Rows:
         )
         weights = weights_of(table)
         goes = np.zeros(len(table), np.bool_) if weights is None else weights < 0
-        held_by, held = distinct.held(kept, np.unique(owners[goes]))
+        stored_owners, stored_values = distinct.held(kept, np.unique(owners[goes]))
         pool = {
-            name: single(pa.chunked_array([single(held.column(name)), single(table.column(name))]))
+            name: single(pa.chunked_array([single(stored_values.column(name)), single(table.column(name))]))
             for name, _ in spec.computed
         }
         comes = np.flatnonzero(~goes)
-        waiting = np.concatenate([np.arange(len(held_by)), len(held_by) + comes])
-        waiting_by = np.concatenate([held_by, owners[comes]])
-        taken = first_come(waiting_by, owners[goes])
-        sources = len(held_by) + np.arange(len(table))
-        known = np.flatnonzero(goes)[taken >= 0]
-        sources[known] = waiting[taken[taken >= 0]]
-        gone, stored = np.zeros(len(waiting), np.bool_), np.arange(len(waiting)) < len(held_by)
-        gone[taken[taken >= 0]] = True
+        waiting = np.concatenate([np.arange(len(stored_owners)), len(stored_owners) + comes])
+        waiting_by = np.concatenate([stored_owners, owners[comes]])
+        matches = oldest_waiting(waiting_by, owners[goes])
+        sources = len(stored_owners) + np.arange(len(table))
+        matched_rows = np.flatnonzero(goes)[matches >= 0]
+        sources[matched_rows] = waiting[matches[matches >= 0]]
+        gone, stored = np.zeros(len(waiting), np.bool_), np.arange(len(waiting)) < len(stored_owners)
+        gone[matches[matches >= 0]] = True
         change = np.flatnonzero(gone == stored)
         values = [column.take(pa.array(waiting[change])) for column in pool.values()]
         distinct.change(kept, waiting_by[change], values, np.where(stored[change], -1, 1))

@@ -1,9 +1,9 @@
-"""The last row of each key of an epoch by arrival: what an upsert sink takes of rows that only come.
+"""The last row of each key in an epoch by arrival, for an upsert sink with insert-only input.
 
-Rows of one key may come out of several key groups, or branches of a union; the sink must not take them in the
-order in which tasks end. They go by ``$seq``; those that waited for a watermark go by ``$wm``, and where one
-let several go, by their columns. Nothing is remembered: a row of a later epoch replaces this one's anyhow.
-Cost: one sort of the epoch's rows.
+Rows of one key may come from several key groups or union branches, and the order in which tasks end must not
+decide. Rows are ordered by ``$seq``. Rows that waited for a watermark are ordered by ``$wm``, and by their
+columns if one watermark released several. There is no state, because a row of a later epoch replaces the row
+anyway. Cost: one sort of the epoch's rows.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""Rows that came too late to count: how many, and where they are wanted the rows themselves."""
+"""Late rows of an operator: their number and, on request, the rows."""
 
 from __future__ import annotations
 
@@ -12,14 +12,15 @@ from tidemill.changelog.columns import Ints, Mask
 
 @dataclass(slots=True)
 class LateRows:
-    """Of one operator's step; ``wanted``: the rows are kept, as they came."""
+    """The late rows of one step. ``wanted``: whether the rows themselves are kept."""
 
     wanted: bool = False
     count: int = 0
     rows: list[pa.Table] = field(default_factory=list)
 
     def add(self, table: pa.Table, late: Mask, sizes: Ints | None = None) -> None:
-        """The ``late`` rows of ``table``; ``sizes``: how many rows each stands for, where it is not one."""
+        """Adds the ``late`` rows of ``table``. ``sizes``: the number of rows that each stands for; default
+        1."""
         if late.any():
             self.count += int(np.count_nonzero(late) if sizes is None else sizes[late].sum())
             if self.wanted:

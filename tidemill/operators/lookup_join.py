@@ -1,16 +1,17 @@
-"""Rows that may go again, with what a table had for them: what was found for a row stays with it.
+"""Lookup joins over input with retractions: the result of a lookup is kept with its row.
 
-The table may say something else by the time a row goes; a -U or -D must take back the very rows that its +I
-or +U gave. So all that was found for a row is kept until it goes: a row that goes takes back what was found
-for an equal row. What was looked up for one row at one time stays together (an ``instance``), so that a row
-never takes back a mixture of two answers. A row that was never there goes with nothing found.
+The table may have changed when a row is retracted, but a -U or -D must retract exactly the rows that its +I
+or +U emitted. So the lookup result of a row is stored until the row is retracted. A retraction takes the
+result of an equal stored row. The rows of one lookup stay together (an ``instance``), so a retraction never
+mixes the results of two lookups. A row that was never stored is retracted without a result.
 
-The input: rows that come once for each row found (once with ``$there`` FALSE or NULL where none was), rows
-that go once. The output is the net change of the epoch, what goes before what comes: a row that came and went
-in it is not shown. What works by time above judges each change by when it came: a row may come in time and
-go too late. So there (``keeps_time``) all changes are shown, in the order of ``$row``, each behind its own
-watermark. State: every row that is there with what was found. Cost: the epoch's rows, and for those that go
-what is kept for equal rows.
+Input: an inserted row once per row found (once with ``$there`` FALSE or NULL if none was found), a retraction
+once. Output: the net change of the epoch, retractions first, so a row that came and went in the epoch is not
+emitted. Operators by time above need every change, because a row may come in time and be retracted too late.
+For them (``keeps_time``) all changes are emitted in the order of ``$row``, each with its own watermark.
+
+State: every current row with its result. Cost: the epoch's rows, and the stored results of equal rows for
+retractions.
 """
 
 from __future__ import annotations
@@ -28,7 +29,7 @@ from tidemill.changelog.grouping import group_rows
 from tidemill.changelog.watermarks import NONE
 from tidemill.operators.api import EpochContext
 from tidemill.operators.rows.grouped import segmented_accumulate
-from tidemill.operators.rows.keyed_values import KeyedValues, first_come
+from tidemill.operators.rows.keyed_values import KeyedValues, oldest_waiting
 from tidemill.operators.rows.schemas import output_schema
 from tidemill.state.layout import Layout
 from tidemill.state.store import StateStore
@@ -36,15 +37,15 @@ from tidemill.state.table import StateTable
 
 Columns = tuple[tuple[str, pa.DataType], ...]
 ROW, THERE = "$row", "$there"
-"""Which of the epoch's rows it was that was looked up; whether something was found for it."""
+"""The number of the looked-up row in the epoch; whether the lookup found a row."""
 _EPOCH = "$epoch"
 _INSTANCE = (pa.field(_EPOCH, pa.int64()), pa.field(ROW, pa.int64()), pa.field(THERE, pa.bool_()))
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class LookupJoinSpec:
-    """``columns``: what a row is, some of which it is sent by; ``found``: the table's; ``outer``: rows for
-    which nothing was found are shown, too."""
+    """``columns``: of the input row; some of them partition the input. ``found``: of the table. ``outer``:
+    rows without a result are emitted, too."""
 
     columns: Columns
     found: Columns
@@ -54,8 +55,8 @@ class LookupJoinSpec:
 
     @property
     def layout(self) -> Layout:
-        keys, found = (tuple(pa.field(*c) for c in part) for part in (self.columns, self.found))
-        return Layout(name="found", keys=keys, values=(*_INSTANCE, *found), additive=True)
+        keys, table_fields = (tuple(pa.field(*c) for c in part) for part in (self.columns, self.found))
+        return Layout(name="found", keys=keys, values=(*_INSTANCE, *table_fields), additive=True)
 
     @property
     def fingerprint(self) -> str:
@@ -77,13 +78,13 @@ class LookupJoinSpec:
         picks = pa.array(rows)
         columns = {name: single(table.column(name)).take(picks) for name in schema.names}
         columns |= {name: column.take(pa.array(sources.places)) for name, column in sources.found.items()}
-        shown = pa.table([columns[f.name] for f in schema], schema=schema)
-        return shown if self.outer else shown.filter(sources.there.take(pa.array(sources.places)))
+        output = pa.table([columns[f.name] for f in schema], schema=schema)
+        return output if self.outer else output.filter(sources.there.take(pa.array(sources.places)))
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class _Sources:
-    """``places`` in ``found``, the table's columns of all candidates: per row to show what is beside it."""
+    """``places``: for each emitted row the index of its result in ``found``, the table's columns."""
 
     places: Ints
     found: dict[str, pa.Array]
@@ -92,8 +93,8 @@ class _Sources:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class _Instances:
-    """``rows``: candidates, those of instance ``i`` are ``counts[i]`` of ``order`` from ``starts[i]`` on;
-    ``owners``: whose instance it is."""
+    """The results of lookups. Instance ``i`` has the candidates ``order[starts[i]:starts[i] + counts[i]]``.
+    ``owners``: the row of each instance."""
 
     order: Ints
     starts: Ints
@@ -102,7 +103,7 @@ class _Instances:
 
     @classmethod
     def of(cls, owners: Ints, epochs: Ints, numbers: Ints) -> _Instances:
-        """The oldest of an owner first."""
+        """Groups candidates into instances, the oldest instance of an owner first."""
         order = np.lexsort((numbers, epochs, owners))
         sorted_by = [column[order] for column in (owners, epochs, numbers)]
         fresh = np.ones(len(order), np.bool_)
@@ -116,8 +117,8 @@ class _Instances:
         )
 
     def before(self, numbers: Ints, owners: Ints, asking: Ints) -> Ints:
-        """Which rows that go (of ``owners``, numbered ``asking``) find an instance that came before them and
-        that none has taken; ``numbers``: of the instances, those of earlier epochs the least."""
+        """The retractions (of ``owners``, numbered ``asking``) that find an unused instance from before them.
+        ``numbers``: of the instances; instances of earlier epochs have the smallest numbers."""
         count = len(self.owners)
         moves = np.concatenate([np.ones(count, np.int64), np.full(len(asking), -1, np.int64)])
         whose = np.concatenate([self.owners, owners])
@@ -128,9 +129,9 @@ class _Instances:
         fails = missed.copy()
         fails[1:] -= missed[:-1]
         fails[starts] = missed[starts]
-        found = np.empty(len(order), np.bool_)
-        found[order] = fails == 0
-        return np.flatnonzero(found[count:])
+        has_instance = np.empty(len(order), np.bool_)
+        has_instance[order] = fails == 0
+        return np.flatnonzero(has_instance[count:])
 
     def candidates(self, instances: Ints) -> tuple[Ints, Ints]:
         """Pairs of a position in ``instances`` and a candidate of that instance; -1 has one, the last."""
@@ -148,7 +149,7 @@ class _Step:
     epoch: int
     distinct: KeyedValues
     owners: Ints
-    """Per row its place among the distinct ones."""
+    """The index of each row among the distinct rows."""
     comes: Ints
     goes: Ints
 
@@ -173,61 +174,62 @@ class _Step:
         )
 
     def run(self, kept: StateTable) -> tuple[Ints, _Sources]:
-        """The rows to show, those that go once for each row they take back."""
-        held_by, held = self.distinct.held(kept, np.unique(self.owners[self.goes]))
-        count = len(held_by)
-        pool = self._pool(held)
+        """The rows to emit; a retraction once for each row that it retracts."""
+        stored_owners, stored = self.distinct.held(kept, np.unique(self.owners[self.goes]))
+        count = len(stored_owners)
+        pool = self._pool(stored)
         instances = _Instances.of(
-            np.concatenate([held_by, self.owners[self.comes]]),
+            np.concatenate([stored_owners, self.owners[self.comes]]),
             vector(pool[_EPOCH]).values,
             vector(pool[ROW]).values,
         )
-        taken = self._taken(instances, vector(pool[ROW]).values, count)
+        instance_of = self._taken(instances, vector(pool[ROW]).values, count)
         stays = np.ones(count + len(self.comes), np.bool_)
-        _, gone = instances.candidates(taken[taken >= 0])
+        _, gone = instances.candidates(instance_of[instance_of >= 0])
         stays[gone] = False
         self._change(kept, instances, stays, pool, count)
-        position, candidates = instances.candidates(taken)
+        position, candidates = instances.candidates(instance_of)
         every = self.spec.keeps_time
         comes = np.ones(len(self.comes), np.bool_) if every else stays[count:]
-        shown = (candidates < count) | (candidates == len(stays)) | every
-        rows = np.concatenate([self.goes[position[shown]], self.comes[comes]])
-        places = np.concatenate([candidates[shown], count + np.flatnonzero(comes)])
+        is_shown = (candidates < count) | (candidates == len(stays)) | every
+        rows = np.concatenate([self.goes[position[is_shown]], self.comes[comes]])
+        table_rows = np.concatenate([candidates[is_shown], count + np.flatnonzero(comes)])
         if every:
             order = np.argsort(self._numbers[rows], kind="stable")
-            rows, places = rows[order], places[order]
+            rows, table_rows = rows[order], table_rows[order]
         nothing = {name: pa.nulls(1, kind) for name, kind in self.spec.found}
-        found = {name: pa.concat_arrays([pool[name], nothing[name]]) for name in nothing}
+        table_columns = {name: pa.concat_arrays([pool[name], nothing[name]]) for name in nothing}
         there = pa.concat_arrays([pool[THERE], pa.array([False])])
-        return rows, _Sources(places=places, found=found, there=there)
+        return rows, _Sources(places=table_rows, found=table_columns, there=there)
 
     def _taken(self, instances: _Instances, numbers: Ints, count: int) -> Ints:
-        """Per row that goes the instance that goes with it, or -1; the first ``count`` were held before."""
+        """For each retraction its instance, or -1. The first ``count`` instances were stored before the
+        epoch."""
         asking = self.owners[self.goes]
         if not self.spec.keeps_time:
-            return first_come(instances.owners, asking)
+            return oldest_waiting(instances.owners, asking)
         own = self._numbers[self.goes]
         first = instances.order[instances.starts]
         numbers = np.where(first < count, NONE, numbers[first])
         served = instances.before(numbers, asking, own)
         served = served[np.argsort(own[served], kind="stable")]
-        taken = np.full(len(asking), -1, np.int64)
-        taken[served] = first_come(instances.owners, asking[served])
-        return taken
+        instance_of = np.full(len(asking), -1, np.int64)
+        instance_of[served] = oldest_waiting(instances.owners, asking[served])
+        return instance_of
 
     @property
     def _numbers(self) -> Ints:
         numbers: Ints = vector(single(self.table.column(ROW))).values
         return numbers
 
-    def _pool(self, held: pa.Table) -> dict[str, pa.Array]:
-        """What may be taken back: what is held, then what came."""
+    def _pool(self, stored: pa.Table) -> dict[str, pa.Array]:
+        """The results that may be retracted: stored results, then the epoch's results."""
         came = self.table.take(pa.array(self.comes))
         names = [f.name for f in self.spec.layout.values]
         now = to_arrow(Vec(np.full(len(came), self.epoch)), pa.int64())
         return {
             name: pa.concat_arrays(
-                [single(held.column(name)), now if name == _EPOCH else single(came.column(name))]
+                [single(stored.column(name)), now if name == _EPOCH else single(came.column(name))]
             )
             for name in names
         }
@@ -235,7 +237,7 @@ class _Step:
     def _change(
         self, kept: StateTable, instances: _Instances, stays: Mask, pool: dict[str, pa.Array], count: int
     ) -> None:
-        """What is held and does not stay goes, what came and stays is kept."""
+        """Removes retracted stored results, and stores the remaining new results."""
         stored = np.arange(len(stays)) < count
         change = np.flatnonzero(stays != stored)
         owners = np.empty(len(stays), np.int64)

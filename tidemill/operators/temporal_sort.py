@@ -1,10 +1,9 @@
 """ORDER BY event time: rows wait for the watermark and come out in the order of their time.
 
-A row is due when the watermark has reached its time; one that is behind the watermark already, at the
-next watermark. It is late, and dropped, only where a row of its time or a later one has been given
-already: what is given is in order, over all epochs. Whether that had happened when the row came is told
-by its ``$wm``, so the answer does not depend on where epochs are cut. Cost: the epoch's rows, and a sort
-of those that are due."""
+A row is due when the watermark has reached its time; a row behind the watermark is due at the next watermark.
+It is late, and dropped, only if a row of its time or later has been emitted, because the output is in order
+over all epochs. ``$wm`` tells the emitted rows at the row's arrival, so the answer does not depend on the cut
+of epochs. Cost: the epoch's rows, and a sort of the due rows."""
 
 from __future__ import annotations
 
@@ -59,12 +58,12 @@ class TemporalSortSpec:
     def step(self, inputs: tuple[pa.Table, ...], state: StateStore, epoch: EpochContext) -> pa.Table:
         """The rows that are due, by time."""
         (table,) = inputs
-        given = _Given.of(state)
+        emitted = _Emitted.of(state)
         waiting = self.waiting.take(state, epoch.watermark)
         table = contiguous(by_arrival(table)) if len(table) else table
         times, marks = self._times(table), _marks(table)
         dues = np.maximum(times, np.where(marks == END, END, marks + 1))
-        late = times <= given.before(marks, (due_times(waiting), self._times(waiting)), (dues, times))
+        late = times <= emitted.before(marks, (due_times(waiting), self._times(waiting)), (dues, times))
         epoch.late.add(table, late)
         rows = self.waiting.weighted(table, dues).filter(pa.array(~late))
         ready = pa.array(due_times(rows) <= epoch.watermark)
@@ -72,7 +71,7 @@ class TemporalSortSpec:
         due = each_copy(pa.concat_tables([waiting, rows.filter(ready)]))
         if len(due) == 0:
             return self.output_schema().empty_table()
-        given.put(int(self._times(due).max()), state)
+        emitted.put(int(self._times(due).max()), state)
         return self._ordered(due, epoch)
 
     def _times(self, table: pa.Table) -> Ints:
@@ -95,23 +94,24 @@ class TemporalSortSpec:
 
 
 @dataclass(frozen=True, slots=True)
-class _Given:
-    """``last``: the latest time of all rows that earlier epochs gave."""
+class _Emitted:
+    """``last``: the latest time of all rows that earlier epochs emitted."""
 
     last: int
 
     @classmethod
-    def of(cls, state: StateStore) -> _Given:
-        found = state.table(_GIVEN).lookup(_NOBODY, [])
-        return cls(int(found.vec("time").values[0]) if found.there.all() else NONE)
+    def of(cls, state: StateStore) -> _Emitted:
+        stored = state.table(_GIVEN).lookup(_NOBODY, [])
+        return cls(int(stored.vec("time").values[0]) if stored.there.all() else NONE)
 
     def before(self, marks: Ints, *rows: tuple[Ints, Ints]) -> Ints:
-        """The latest time given when each row came; ``rows``: (due, time) of those that may have been."""
+        """The latest emitted time when each row came. ``rows``: (due, time) of rows that may have been
+        emitted."""
         dues, times = (np.concatenate(parts) for parts in zip(*rows, strict=True))
         order = np.argsort(dues, kind="stable")
         latest = np.maximum.accumulate(np.append(self.last, times[order]))
-        found: Ints = latest[np.searchsorted(dues[order], marks, "right")]
-        return found
+        latest_given: Ints = latest[np.searchsorted(dues[order], marks, "right")]
+        return latest_given
 
     def put(self, last: int, state: StateStore) -> None:
         if last > self.last:

@@ -6,7 +6,7 @@ from collections.abc import Iterable, Sequence
 from functools import reduce
 
 from tidemill.plan.expressions import Call, Cast, Expr, InputRef, Literal
-from tidemill.plan.predicates import unless_null
+from tidemill.plan.predicates import operands_of_or_null
 from tidemill.plan.rewrite import map_expr
 from tidemill.types.logical import BOOLEAN
 
@@ -21,11 +21,11 @@ def conjuncts(condition: Expr) -> list[Expr]:
 
 
 def conjunction(parts: Iterable[Expr]) -> Expr | None:
-    """All of ``parts`` at once; None for none."""
-    found = list(parts)
-    if not found:
+    """The AND of ``parts``; None if there are none."""
+    operands = list(parts)
+    if not operands:
         return None
-    return reduce(lambda a, b: Call(type=BOOLEAN, function="AND", args=(a, b)), found)
+    return reduce(lambda a, b: Call(type=BOOLEAN, function="AND", args=(a, b)), operands)
 
 
 def columns(expr: Expr) -> set[int]:
@@ -51,9 +51,9 @@ def substituted(expr: Expr, replacements: Sequence[Expr]) -> Expr:
 
 
 def loose_pair(part: Expr, width: int) -> tuple[Expr, Expr] | None:
-    """The expressions over the left ``width`` fields and over the others that ``part`` wants equal, or not
-    known to differ: NOT IN's way to compare."""
-    pair = unless_null(part)
+    """The left and right expression of ``a = b OR a IS NULL OR b IS NULL``, the comparison of NOT IN; None
+    for other conditions. ``width``: the number of left fields."""
+    pair = operands_of_or_null(part)
     if pair is None:
         return None
     a, b = pair
@@ -65,7 +65,7 @@ def loose_pair(part: Expr, width: int) -> tuple[Expr, Expr] | None:
 
 
 def constant(expr: Expr) -> object:
-    """The value of a literal, casts of it seen through; None otherwise."""
+    """The value of a literal, or of a cast literal; None for other expressions."""
     while isinstance(expr, Cast):
         expr = expr.operand
     return expr.value if isinstance(expr, Literal) else None

@@ -1,4 +1,4 @@
-"""What the planner must know beside the query."""
+"""The planner's inputs besides the query."""
 
 from __future__ import annotations
 

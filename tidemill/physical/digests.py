@@ -1,12 +1,13 @@
-"""What an operator is, told by a digest of its meaning: kind, keys, expressions, its inputs' digests.
+"""Digests of operators: of their kind, keys, expressions, and their inputs' digests.
 
-Equal digests mean equal rows, so equal sub-plans can be one operator, and an operator finds its own state
-after a restart wherever it stands in the script. The digest is of a canonical text that this module alone
-decides: it does not change with Python's hash seed, the process, how EXPLAIN prints or how expressions are
-translated. A field of a node counts unless it stands at its default, so a new field with a default changes
-no digest; what only says how to run or to show a node does not count (``_INCIDENTAL``), nor do nodes that
-only say where rows go (``PASSING``). Changelog modes do not count either: who gets -U is settled among
-the consumers. Cost: one pass over the tree.
+Equal digests mean equal rows. So equal sub-plans can be one operator, and after a restart an operator finds
+its state wherever it is in the script. Only this module decides the text that is hashed. The text does not
+depend on Python's hash seed, the process, EXPLAIN, or the translation of expressions.
+
+A field of a node counts unless it has its default value, so a new field with a default changes no digest.
+Fields that only say how to run or show a node do not count (``_INCIDENTAL``), nor do nodes that only route
+rows (``PASSING``), nor changelog modes, which depend on the consumers. Names of fields and classes are in the
+text, so renaming them changes digests. Cost: one pass over the tree.
 """
 
 from __future__ import annotations
@@ -33,12 +34,12 @@ from tidemill.user_functions.calls import BoundFunction
 Node = p.PhysicalNode | b.BatchNode
 DIGEST_LENGTH = 16
 PASSING = (p.Exchange, p.MiniBatchAssigner, p.DropUpdateBefore)
-"""They give the very rows they get."""
+"""They pass on their input rows."""
 _LENIENCY = (".ignore-parse-errors", ".fail-on-missing-field")
-"""Ends of a table's options that say what becomes of records that do not fit: a job that failed at one may go
-on with another answer. A hint that says otherwise than the table tells two scans of a job apart."""
+"""Suffixes of options for unreadable records. A job that failed at such a record may continue with another
+value of the option. In hints the options count, so two scans of a job stay apart."""
 _ASKING = "lookup."
-"""Options that say how a table is asked by key, and what is kept of its answers."""
+"""Options of lookups by key and of their cache."""
 _INCIDENTAL: dict[type, frozenset[str]] = {
     p.PhysicalNode: frozenset({"traits"}),
     p.TableSourceScan: frozenset({"options", "filters", "projected"}),
@@ -54,7 +55,7 @@ _INCIDENTAL: dict[type, frozenset[str]] = {
     b.BatchNode: frozenset({"most"}),
     n.WindowTableFunction: frozenset({"input", "position"}),
     n.MatchRecognize: frozenset({"input"}),
-    # A user's function is its name and its types: its code may be mended without losing what it counted.
+    # A user's function is its name and its types: a fix of its code must not lose state.
     # Its version is compared beside the digests (see ``runtime.job_facts``).
     BoundFunction: frozenset({"body", "version"}),
     BoundAggregate: frozenset({"body", "version"}),
@@ -66,17 +67,17 @@ class Digests:
     """Digests of the nodes of one job's plans, each computed once. ``named``: names of results count."""
 
     named: ClassVar[bool] = True
-    _known: dict[int, tuple[Node, str]] = field(default_factory=dict)
+    _cache: dict[int, tuple[Node, str]] = field(default_factory=dict)
 
     def of(self, node: Node) -> str:
-        """Hex digits that tell ``node`` and all below it from every other plan."""
+        """The digest, in hex, of ``node`` and all nodes below it."""
         while isinstance(node, PASSING):
             node = node.input
-        known = self._known.get(id(node))
-        if known is None or known[0] is not node:
-            # The node is kept with its digest: an id is good only as long as its object lives.
-            known = self._known[id(node)] = (node, hashed(self._text(node)))
-        return known[1]
+        cached = self._cache.get(id(node))
+        if cached is None or cached[0] is not node:
+            # The cache keeps the node alive: another node could get the id of a freed node.
+            cached = self._cache[id(node)] = (node, hashed(self._text(node)))
+        return cached[1]
 
     def table(self, table: CatalogTable, options: Mapping[str, str]) -> str:
         """As ``table_digest``."""
@@ -89,7 +90,7 @@ class Digests:
             return joined("GroupAggregate", [*parts, self.of(node.input)])
         inputs = {id(i) for i in node.inputs}
         parts = []
-        for f in telling(node):
+        for f in meaningful_fields(node):
             value = getattr(node, f.name)
             below = value if isinstance(value, tuple) else (value,)
             if below and all(id(x) in inputs for x in below):
@@ -100,12 +101,12 @@ class Digests:
 
 
 def table_digest(table: CatalogTable, options: Mapping[str, str]) -> str:
-    """What a table is read from: its path in the catalog and where its options say that it is."""
+    """The digest of a table: its path in the catalog, and its options without incidental ones."""
     return hashed(_table_text(table, options))
 
 
 def job_digest(digests: list[str]) -> str:
-    """The digest of a job of these parts, in whatever order they were written."""
+    """The digest of a job of these parts, independent of their order."""
     return hashed(joined("Job", sorted(digests)))
 
 
@@ -123,22 +124,22 @@ def _table_text(table: CatalogTable, options: Mapping[str, str]) -> str:
     own = table.options
     lenient = {k for k, v in options.items() if k.endswith(_LENIENCY) and own.get(k) == v}
     lenient |= {k for k in options if k.startswith(_ASKING)}
-    said = {k: v for k, v in without_secrets(options).items() if k not in lenient}
-    return joined("Table", [canonical(str(table.path)), canonical(said)])
+    counted_options = {k: v for k, v in without_secrets(options).items() if k not in lenient}
+    return joined("Table", [canonical(str(table.path)), canonical(counted_options)])
 
 
-def telling(value: object) -> list[Field[object]]:
-    """The fields of a dataclass that say what it means, by name."""
-    known = _meaningful(type(value))  # type: ignore[arg-type]  # takes its instances' hash for its own
-    return [f for f in known if not _is_default(f, getattr(value, f.name))]
+def meaningful_fields(value: object) -> list[Field[object]]:
+    """The fields of a dataclass that count and have no default value, sorted by name."""
+    candidates = _meaningful(type(value))  # type: ignore[arg-type]  # takes its instances' hash for its own
+    return [f for f in candidates if not _is_default(f, getattr(value, f.name))]
 
 
 @cache
 def _meaningful(kind: Any) -> tuple[Field[object], ...]:
-    """The fields of a dataclass, by name, but for the incidental ones."""
+    """The fields of a dataclass without the incidental ones, sorted by name."""
     incidental = {name for each in kind.__mro__ for name in _INCIDENTAL.get(each, ())}
-    found = (f for f in fields(kind) if f.name not in incidental)
-    return tuple(sorted(found, key=lambda f: f.name))
+    meaningful = (f for f in fields(kind) if f.name not in incidental)
+    return tuple(sorted(meaningful, key=lambda f: f.name))
 
 
 def _is_default(f: Field[object], value: object) -> bool:
@@ -155,11 +156,11 @@ def hashed(text: str) -> str:
 
 @singledispatch
 def canonical(value: object) -> str:
-    """The one text of a part of a plan, in every process: equal iff the parts mean the same.
+    """The text of a part of a plan, equal in every process iff the parts mean the same.
 
-    TypeError for what has no text but where it lies in memory, as code has."""
+    TypeError if a value only has its memory address as text, as a function has."""
     if is_dataclass(value):
-        parts = [f"{f.name}={canonical(getattr(value, f.name))}" for f in telling(value)]
+        parts = [f"{f.name}={canonical(getattr(value, f.name))}" for f in meaningful_fields(value)]
         return joined(type(value).__name__, parts)
     if isinstance(value, int | float):
         return repr(value)
@@ -168,8 +169,8 @@ def canonical(value: object) -> str:
     return f"{type(value).__name__}:{json.dumps(str(value))}"
 
 
-def has_text(value: object) -> bool:
-    """Whether ``canonical`` has a text of its own for values of this type, and does not go by fields."""
+def has_canonical_text(value: object) -> bool:
+    """Whether ``canonical`` has an implementation for this type, so the fields do not matter."""
     return canonical.dispatch(type(value)) is not canonical.dispatch(object)
 
 

@@ -1,4 +1,4 @@
-"""``table.exec.emit.*``: when windows show what they have other than once at their end."""
+"""``table.exec.emit.*``: early and late results of windows."""
 
 from __future__ import annotations
 
@@ -9,8 +9,8 @@ from tidemill.physical import nodes as p
 
 
 def emit(config: Configuration, *, rowtime: bool) -> p.Emit | None:
-    """What the options ask of a window; None: one result, at the end. By processing time no row is late.
-    ValidationError where they do not fit together."""
+    """The emit options of a window; None for one result at the end. By processing time no row is late.
+    ValidationError if the options contradict each other."""
     early = _delay(config, o.EARLY_FIRE_ENABLED, o.EARLY_FIRE_DELAY)
     if not rowtime:
         return None if early is None else p.Emit(early=early)
@@ -21,15 +21,15 @@ def emit(config: Configuration, *, rowtime: bool) -> p.Emit | None:
     return p.Emit(early=early, late=late, lateness=lateness)
 
 
-def corrects(config: Configuration) -> bool:
-    """Whether late rows change what was given, wherever it can be told how long to wait for them."""
+def corrects_late_rows(config: Configuration) -> bool:
+    """Whether late rows change emitted results, of windows with a known allowed lateness."""
     return config.read(o.LATE_ROWS).lower() == "correct"
 
 
 def allowed_lateness(config: Configuration) -> int:
-    """For how many ms beyond its end a window changes: as in Flink not at all where no option shows it."""
+    """The allowed lateness in ms. As in Flink, it is 0 if no option emits late results."""
     asking = [f"'{o.LATE_FIRE_ENABLED.key}'"] * config.read(o.LATE_FIRE_ENABLED)
-    asking += [f"'{o.LATE_ROWS.key}' = 'correct'"] * corrects(config)
+    asking += [f"'{o.LATE_ROWS.key}' = 'correct'"] * corrects_late_rows(config)
     lateness = config.read(o.ALLOW_LATENESS).milliseconds
     if asking and not lateness:
         raise ValidationError(

@@ -1,4 +1,4 @@
-"""Making a physical node whole: its traits follow from its inputs'."""
+"""Completes physical nodes: computes their traits from their inputs' traits."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ PENDING = p.Traits()
 
 
 def finish(node: Node) -> Node:
-    """``node`` with its traits computed from its inputs'; updates are +U alone for now."""
+    """``node`` with traits computed from its inputs' traits. Updates have no -U yet."""
     return with_keys(replace(node, traits=replace(node.traits, kinds=modifications(node))))
 
 
@@ -35,7 +35,7 @@ def references(fields: tuple[Field, ...]) -> tuple[InputRef, ...]:
 
 
 def select(node: p.PhysicalNode, columns: tuple[int, ...], fields: tuple[Field, ...]) -> p.PhysicalNode:
-    """A Calc that gives the input's ``columns`` as ``fields``; ``node`` itself where nothing changes."""
+    """A Calc that gives the input's ``columns`` as ``fields``; ``node`` itself if nothing changes."""
     if columns == tuple(range(len(node.fields))) and fields == node.fields:
         return node
     refs = references(node.fields)

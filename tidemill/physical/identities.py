@@ -1,14 +1,14 @@
-"""What state depends on: digests of plans that leave out what it does not depend on.
+"""Identities: digests of plans that only contain the facts on which an operator's state depends.
 
-``Digests`` tell plans apart whose rows differ in anything, their names included; by them equal parts of a job
-are shared. An ``Identity`` tells apart what the state of an operator cannot be taken up by. It leaves out
+``Digests`` differ if the rows of plans differ in anything, even names; equal digests share operators in a
+job. An identity differs only if an operator cannot use the other operator's state. It leaves out
 
-- the names of columns: an alias may change (a source's columns are told by its own names);
-- where a job's rows go, and with which options; the primary key of a sink counts;
-- how often a source looks for new data;
-- how long a watermark waits: rows that were late stay left out.
+- the names of columns, because an alias may change (a source's columns have the source's names);
+- the target of a job's rows and its options; the primary key of a sink counts;
+- the interval at which a source looks for new data;
+- the delay of a watermark: rows that were late stay excluded.
 
-The number of the rules stands in the checkpoint: one that was made by older rules is taken up by these.
+A checkpoint contains the number of its rules, so a job can use a checkpoint of older rules.
 """
 
 from __future__ import annotations
@@ -23,11 +23,11 @@ from tidemill.physical.digests import (
     Digests,
     Node,
     canonical,
-    has_text,
+    has_canonical_text,
     hashed,
     joined,
+    meaningful_fields,
     table_digest,
-    telling,
 )
 from tidemill.plan.expressions import AggregateCall, Call, Expr, Literal, OverCall
 from tidemill.types.logical import Field
@@ -49,16 +49,16 @@ class Identities(Digests):
     """Whether operators and columns of state are called by their lineages (``physical.lineage``)."""
 
     def table(self, table: CatalogTable, options: Mapping[str, str]) -> str:
-        """Of what a table is read from."""
+        """The identity of a table."""
         return table_digest(table, _without_pace(table, options))
 
     def of_itself(self, node: Node) -> str:
-        """Of ``node`` alone, whatever its inputs are."""
-        return hashed(_Alone()._text(node))
+        """The identity of ``node`` without its inputs."""
+        return hashed(_WithoutInputs()._text(node))
 
     def _text(self, node: Node) -> str:
         if isinstance(node, p.GroupAggregate):
-            parts = [self._said(x) for x in (node.fields, node.keys, node.calls, node.state_ttl)]
+            parts = [self._text_of_value(x) for x in (node.fields, node.keys, node.calls, node.state_ttl)]
             parts += ["versions"] * node.versions
             return joined("GroupAggregate", [*parts, self.of(node.input)])
         if isinstance(node, p.TableSourceScan):
@@ -69,8 +69,8 @@ class Identities(Digests):
         if isinstance(node, p.WatermarkAssigner):
             node = replace(node, watermark=without_delay(node.watermark))
         parts = [
-            f"{f.name}={self._said(getattr(node, f.name))}"
-            for f in telling(node)
+            f"{f.name}={self._text_of_value(getattr(node, f.name))}"
+            for f in meaningful_fields(node)
             if not (isinstance(node, p.Sink) and f.name in _SINK)
         ]
         return joined(type(node).__name__, [*parts, *self._of_table(node)])
@@ -83,27 +83,27 @@ class Identities(Digests):
             return [self.table(node.table, dict(node.options))]
         return []
 
-    def _said(self, value: object) -> str:
-        """As ``canonical``, without names of results, and nodes as their identities."""
+    def _text_of_value(self, value: object) -> str:
+        """As ``canonical``, without names of results, and with identities for nodes."""
         if isinstance(value, p.PhysicalNode):
             return self.of(value)
         if isinstance(value, Field):
             return canonical(value.type)
         if isinstance(value, tuple | list):
-            return f"[{', '.join(map(self._said, value))}]"
-        if not is_dataclass(value) or has_text(value):
+            return f"[{', '.join(map(self._text_of_value, value))}]"
+        if not is_dataclass(value) or has_canonical_text(value):
             return canonical(value)
         named = isinstance(value, AggregateCall | OverCall)
         parts = [
-            f"{f.name}={self._said(getattr(value, f.name))}"
-            for f in telling(value)
+            f"{f.name}={self._text_of_value(getattr(value, f.name))}"
+            for f in meaningful_fields(value)
             if not (named and f.name == "name")
         ]
         return joined(type(value).__name__, parts)
 
 
-class _Alone(Identities):
-    """Inputs are all alike."""
+class _WithoutInputs(Identities):
+    """Identities that treat all inputs alike."""
 
     def of(self, node: Node) -> str:
         return "input"
@@ -114,7 +114,7 @@ class _OlderIdentities(Identities):
 
 
 def identities(rules: int) -> Digests:
-    """Those that a checkpoint of these rules was made by."""
+    """The identities of a checkpoint with this number of rules."""
     if rules == _BY_DIGESTS:
         return Digests()
     return _OlderIdentities() if rules == _BY_IDENTITY else Identities()

@@ -1,19 +1,19 @@
-"""What an operator's state is made of, told without what the query shows of it.
+"""Lineages: digests of an operator's state that do not depend on the columns that the query shows.
 
-Two digests per node. ``rows`` tells which rows a node gives: sources, filters, join conditions, keys of
-aggregations; no names, no projections, and of an aggregation no calls. ``columns`` tells of each field what
-it is, as an expression over sources. So
+A node has two kinds of digests. ``rows`` identifies its rows: sources, filters, join conditions, and keys of
+aggregations, but no names, projections, or aggregate calls. ``columns`` identifies each field as an
+expression over sources. So
 
     SELECT k, SUM(v) FROM t WHERE v > 0 GROUP BY k
     SELECT k AS key, COUNT(*), SUM(v) + 1 FROM t WHERE v > 0 GROUP BY k
 
-have one aggregation (``rows`` of both is equal), whose calls are SUM(v) and COUNT(*) of columns of ``t``: the
-second query takes over the state of the first (see ``runtime.evolution``). Of joins, Top-N and other
-operators that keep whole rows ``rows`` has the keys, conditions and orders, but not the columns that they
-only carry (see ``physical.lineage_of_rows``). A node that is not listed has the columns of its inputs in
-``rows``, so that any change below it makes another operator of it.
+have the same aggregation: ``rows`` of both are equal, and the calls are SUM(v) and COUNT(*) over columns of
+``t``. So the second query uses the state of the first (see ``runtime.evolution``). For joins, Top-N and other
+operators that keep whole rows, ``rows`` contains keys, conditions and orders, but not the columns that they
+only carry (see ``physical.lineage_of_rows``). For all other nodes ``rows`` contains the columns of the
+inputs, so any change below makes it another operator.
 
-Conditions joined by AND and the branches of UNION ALL count in whatever order they are written.
+The order of conditions joined by AND, and of the branches of UNION ALL, does not matter.
 
 Cost: one pass over the plan, as for ``physical.digests``.
 """
@@ -43,29 +43,29 @@ class Lineages:
     """Lineages of the nodes of one job's plans, each computed once."""
 
     identities: Identities
-    _known: dict[int, tuple[p.PhysicalNode, Lineage]] = field(default_factory=dict)
+    _cache: dict[int, tuple[p.PhysicalNode, Lineage]] = field(default_factory=dict)
 
     def of(self, node: p.PhysicalNode) -> Lineage:
         while isinstance(node, PASSING):
             node = node.input
-        known = self._known.get(id(node))
-        if known is None or known[0] is not node:
-            known = self._known[id(node)] = (node, self._of(node))
-        return known[1]
+        cached = self._cache.get(id(node))
+        if cached is None or cached[0] is not node:
+            cached = self._cache[id(node)] = (node, self._of(node))
+        return cached[1]
 
     def whole(self, node: p.PhysicalNode) -> str:
-        """What an operator's state is of that has all columns of its rows, by their places."""
+        """The digest of the state of an operator that keeps all columns of its rows, by index."""
         own = self.of(node)
         inputs = [self.of(below) for below in node.inputs]
         parts = [joined(x.rows, list(x.columns)) for x in (own, *inputs)]
         return hashed(joined("Whole", [own.kept, *parts]))
 
     def call(self, call: AggregateCall, below: Columns) -> str:
-        """What an aggregate call over fields of these ``below`` is."""
+        """The digest of an aggregate call over fields with the lineages ``below``."""
         return hashed(text_of(call, below))
 
     def call_texts(self, calls: Sequence[AggregateCall], below: p.PhysicalNode) -> list[str]:
-        """The calls over fields of ``below``, for people."""
+        """The calls over fields of ``below`` as readable texts."""
         printer = _printer(below, self.of(below))
         return [call_text(call, printer, retract=False, named=False)[:_LONGEST] for call in calls]
 
@@ -99,8 +99,8 @@ class Lineages:
                 return computed(below, every, rows, [str(i) for i in range(len(own))], own)
             case p.Union():
                 return self._union([self.of(i) for i in node.inputs])
-        kept = row_keepers(node, [self.of(i) for i in node.inputs])
-        return self._whole(node) if kept is None else kept
+        keeper = row_keepers(node, [self.of(i) for i in node.inputs])
+        return self._whole(node) if keeper is None else keeper
 
     def _scan(self, node: p.TableSourceScan) -> Lineage:
         rows = self.identities.table(node.table, dict(node.options))
@@ -119,9 +119,9 @@ class Lineages:
         columns: list[str] = []
         for expr in node.projections:
             column = column_of(expr, below.columns)
-            # What is drawn twice is two values.
-            taken = () if is_deterministic(expr) else (*below.columns, *columns)
-            columns.append(free_name(column, taken))
+            # Two calls of a non-deterministic expression are two values.
+            used_names = () if is_deterministic(expr) else (*below.columns, *columns)
+            columns.append(free_name(column, used_names))
         printer = _printer(node.input, below)
         return Lineage(rows, tuple(columns), tuple(printer.text(e)[:_LONGEST] for e in node.projections))
 
@@ -129,8 +129,8 @@ class Lineages:
         below = self.of(node.input)
         keys = [below.columns[k] for k in node.keys]
         shared = [canonical(node.reuse)] * (node.reuse is not None)
-        said = [str(node.state_ttl), *shared, *["versions"] * node.versions]
-        rows = hashed(joined("Group", [below.rows, *keys, *said]))
+        settings = [str(node.state_ttl), *shared, *["versions"] * node.versions]
+        rows = hashed(joined("Group", [below.rows, *keys, *settings]))
         own = [*(self.call(call, below.columns) for call in node.calls), *["mark"] * node.marked]
         texts = [*self.call_texts(node.calls, node.input), *["changed calls"] * node.marked]
         return computed(below, node.keys, rows, own, texts)
@@ -139,9 +139,9 @@ class Lineages:
         below = self.of(node.input)
         keys = [below.columns[k] for k in node.keys]
         texts = [*self.call_texts(node.calls, node.input), *(f"window_{role}" for role in node.properties)]
-        said = [canonical(x) for x in (node.window, node.attached, node.emit, node.reuse)]
+        settings = [canonical(x) for x in (node.window, node.attached, node.emit, node.reuse)]
         spread = [] if node.spread is None else _spread(node.spread, below.columns)
-        rows = hashed(joined("Window", [below.rows, *keys, below.columns[node.time], *said, *spread]))
+        rows = hashed(joined("Window", [below.rows, *keys, below.columns[node.time], *settings, *spread]))
         own = [*(self.call(call, below.columns) for call in node.calls), *node.properties]
         return computed(below, node.keys, rows, own, texts)
 
@@ -152,7 +152,8 @@ class Lineages:
         return Lineage(rows, tuple(f"#{hashed(joined(rows, list(c)))}" for c in columns), inputs[0].texts)
 
     def _whole(self, node: p.PhysicalNode) -> Lineage:
-        """Of a node whose state has all that its inputs give: its identity, with lineages for inputs."""
+        """The lineage of a node whose state has all columns of its inputs: its identity over their
+        lineages."""
         below = [self.of(i) for i in node.inputs]
         parts = [joined(i.rows, list(i.columns)) for i in below]
         own = hashed(joined(self.identities.of_itself(node), parts))
@@ -162,8 +163,8 @@ class Lineages:
 
 def _spread(spread: p.Spread, below: Columns) -> list[str]:
     itself = () if spread.itself is None else (spread.itself,)
-    places = (*spread.sets, spread.with_first, spread.flags, itself)
-    return [str(spread.buckets), *(f"[{', '.join(below[c] for c in columns)}]" for columns in places)]
+    column_groups = (*spread.sets, spread.with_first, spread.flags, itself)
+    return [str(spread.buckets), *(f"[{', '.join(below[c] for c in columns)}]" for columns in column_groups)]
 
 
 def _printer(node: p.PhysicalNode, lineage: Lineage) -> Printer:

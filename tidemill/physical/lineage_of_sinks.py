@@ -1,4 +1,4 @@
-"""What the columns of sinks show, so that another query which shows something else there can be told."""
+"""Lineages of a sink's columns, to detect that another query writes other values to a column."""
 
 from __future__ import annotations
 
@@ -11,19 +11,19 @@ from tidemill.types.widening import is_wider
 
 
 def shown_columns(sink: p.Sink, lineages: Lineages) -> dict[str, tuple[str, str]]:
-    """By column what it is, over columns of sources, and the same for people. A column that is always NULL
-    shows nothing: an INSERT leaves others than its own so."""
+    """By column its lineage over columns of sources, and its readable text. A column that is always NULL is
+    left out: an INSERT writes NULL to the columns that it does not name."""
     node = sink.input
     while isinstance(node, PASSING):
         node = node.input
     names = (column.name for column in sink.table.written_columns)
     own = lineages.of(node)
-    found = dict(zip(names, zip(own.columns, own.texts, strict=True), strict=True))
+    by_name = dict(zip(names, zip(own.columns, own.texts, strict=True), strict=True))
     if not isinstance(node, p.Calc):
-        return found
+        return by_name
     below = lineages.of(node.input)
     shown = {}
-    for (name, (column, text)), expr in zip(found.items(), node.projections, strict=True):
+    for (name, (column, text)), expr in zip(by_name.items(), node.projections, strict=True):
         bare = _uncast(expr)
         if bare is not expr:
             column = column_of(bare, below.columns)
@@ -33,7 +33,7 @@ def shown_columns(sink: p.Sink, lineages: Lineages) -> dict[str, tuple[str, str]
 
 
 def _uncast(expr: Expr) -> Expr:
-    """A sink's wider type leaves a value what it is."""
+    """The expression below a cast to a sink's wider type, which does not change the value."""
     while isinstance(expr, Cast) and (is_wider(str(expr.operand.type), str(expr.type)) or _is_null(expr)):
         expr = expr.operand
     return expr

@@ -1,5 +1,4 @@
-"""The words of lineages (see ``physical.lineage``): what expressions and calls are, over columns of
-sources."""
+"""The texts of lineages (see ``physical.lineage``): expressions and calls over columns of sources."""
 
 from __future__ import annotations
 
@@ -7,7 +6,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass, is_dataclass
 
 from tidemill.catalog.table import CatalogTable
-from tidemill.physical.digests import canonical, hashed, joined, telling
+from tidemill.physical.digests import canonical, hashed, joined, meaningful_fields
 from tidemill.plan.expressions import AggregateCall, Call, Expr, InputRef, OverCall, SortKey
 from tidemill.plan.predicates import conjuncts, disjuncts
 from tidemill.types.logical import Field, LogicalType
@@ -18,10 +17,10 @@ _IN_ANY_ORDER = {"AND": conjuncts, "OR": disjuncts}
 
 @dataclass(frozen=True, slots=True)
 class Lineage:
-    """``rows``: which rows. ``columns``: what each field is; a column of a table begins with its name, and is
-    another one if it has a type of another kind. ``texts``: the same for people, as EXPLAIN spells
-    expressions, over columns of tables. ``kept``: which rows the operator's own state is of, if these are not
-    the rows that it gives: a Top-N shows a part of them."""
+    """``rows``: the digest of the rows. ``columns``: of each field; a table's column is its name and the kind
+    of its type. ``texts``: the fields as readable expressions over columns of tables, as in EXPLAIN.
+    ``kept``: the digest of the rows in the operator's state, if it does not output all of them, as a
+    Top-N."""
 
     rows: str
     columns: Columns
@@ -32,7 +31,7 @@ class Lineage:
 def computed(
     below: Lineage, keys: Sequence[int], rows: str, own: Sequence[str], texts: Sequence[str]
 ) -> Lineage:
-    """Fields of the input (``keys``), then what is computed."""
+    """The lineage of fields of the input (``keys``) followed by computed fields."""
     columns = (*(below.columns[k] for k in keys), *(f"#{hashed(joined(rows, [each]))}" for each in own))
     return Lineage(rows, columns, (*(below.texts[k] for k in keys), *texts))
 
@@ -42,7 +41,8 @@ def column_of(expr: Expr, below: Columns) -> str:
 
 
 def text_of(value: object, below: Columns) -> str:
-    """As ``canonical``, with columns for references, no names of results, and what AND and OR join sorted."""
+    """As ``canonical``, but with columns for references, without result names, and with sorted ANDs and
+    ORs."""
     if isinstance(value, InputRef):
         return below[value.index]
     if isinstance(value, Call) and value.function in _IN_ANY_ORDER:
@@ -53,16 +53,16 @@ def text_of(value: object, below: Columns) -> str:
     if isinstance(value, OverCall):
         order, frame = ([text_of(x, below) for x in xs] for xs in (value.order, (value.lower, value.upper)))
         args = f"[{', '.join(below[a] for a in value.args)}]"
-        said = [canonical(x) for x in (value.function, value.distinct, value.options, value.rows)]
-        return joined("Over", [*said, args, *order, *frame])
+        settings = [canonical(x) for x in (value.function, value.distinct, value.options, value.rows)]
+        return joined("Over", [*settings, args, *order, *frame])
     if isinstance(value, AggregateCall):
         args = f"[{', '.join(below[a] for a in value.args)}]"
         filter_ = "" if value.filter is None else below[value.filter]
-        said = [canonical(x) for x in (value.function, value.distinct, value.options, value.user)]
-        return joined("Call", [*said, args, filter_])
+        settings = [canonical(x) for x in (value.function, value.distinct, value.options, value.user)]
+        return joined("Call", [*settings, args, filter_])
     if isinstance(value, tuple | list):
         return f"[{', '.join(text_of(v, below) for v in value)}]"
     if is_dataclass(value) and not isinstance(value, LogicalType | CatalogTable | Field):
-        parts = [f"{f.name}={text_of(getattr(value, f.name), below)}" for f in telling(value)]
+        parts = [f"{f.name}={text_of(getattr(value, f.name), below)}" for f in meaningful_fields(value)]
         return joined(type(value).__name__, parts)
     return canonical(value)

@@ -5,9 +5,9 @@ from __future__ import annotations
 from collections.abc import Iterable
 
 
-def free_name(name: str, taken: Iterable[str]) -> str:
-    """``name``, or one like it that is not ``taken``."""
-    others = set(taken)
-    while name in others:
+def free_name(name: str, used_names: Iterable[str]) -> str:
+    """``name``, with ``$`` appended until it is not among ``used_names``."""
+    used = set(used_names)
+    while name in used:
         name += "$"
     return name

@@ -1,7 +1,7 @@
-"""Leaving out columns below operators that would keep them in state for nothing.
+"""Drops columns below operators that would keep them in state needlessly.
 
-The logical rules prune what no node reads; columns that only a filter or a watermark below a join or a
-Top-N reads are still there, and are dropped here by a Calc right below the operator.
+The logical rules prune columns that no node reads. A column that only a filter or a watermark below a join or
+a Top-N reads is still there. This module drops it with a Calc directly below the operator.
 """
 
 from __future__ import annotations
@@ -20,38 +20,38 @@ from tidemill.plan.rewrite import map_expr
 
 @dataclass(frozen=True, slots=True)
 class NarrowJoin:
-    """``places``: where the wide join's columns stand in the narrow one."""
+    """``new_index``: for each column of the wide join its index in the narrow join."""
 
     join: n.Join | n.TemporalJoin
-    places: dict[int, int]
+    new_index: dict[int, int]
 
     def moved(self, expressions: Iterable[Expr]) -> tuple[Expr, ...]:
-        return tuple(_moved(x, self.places) for x in expressions)
+        return tuple(_moved(x, self.new_index) for x in expressions)
 
 
 def narrow_join(join: n.Join | n.TemporalJoin, expressions: Iterable[Expr]) -> NarrowJoin | None:
-    """``join`` with the columns that ``expressions`` and the join itself read; None where those are all."""
+    """``join`` with the columns that ``expressions`` and the join read; None if these are all columns."""
     width = len(join.left.fields)
     both = (*join.left.fields, *join.right.fields)
-    shown = {i for x in expressions for i in columns(x)}
-    needed = sorted(shown | columns(join.condition) | _times(join))
+    read = {i for x in expressions for i in columns(x)}
+    needed = sorted(read | columns(join.condition) | _times(join))
     left = [i for i in needed if i < width] or [0]
     right = [i for i in needed if i >= width] or [width]
     if len(left) + len(right) == len(both):
         return None
-    place = {old: new for new, old in enumerate((*left, *right))}
-    kept = [i for i in (*left, *right) if i < len(join.fields)]
+    new_index = {old: new for new, old in enumerate((*left, *right))}
+    kept_columns = [i for i in (*left, *right) if i < len(join.fields)]
     narrow = replace(
         join,
-        fields=tuple(join.fields[i] for i in kept),
+        fields=tuple(join.fields[i] for i in kept_columns),
         left=_only(join.left, left),
         right=_only(join.right, [i - width for i in right]),
-        condition=_moved(join.condition, place),
+        condition=_moved(join.condition, new_index),
     )
     if isinstance(narrow, n.TemporalJoin):
-        version = None if narrow.version is None else place[width + narrow.version] - len(left)
-        narrow = replace(narrow, time=place[narrow.time], version=version)
-    return NarrowJoin(narrow, place)
+        version = None if narrow.version is None else new_index[width + narrow.version] - len(left)
+        narrow = replace(narrow, time=new_index[narrow.time], version=version)
+    return NarrowJoin(narrow, new_index)
 
 
 def _times(join: n.Join | n.TemporalJoin) -> set[int]:
@@ -61,56 +61,57 @@ def _times(join: n.Join | n.TemporalJoin) -> set[int]:
     return {join.time} if join.version is None else {join.time, len(join.left.fields) + join.version}
 
 
-def _only(node: n.LogicalNode, kept: list[int]) -> n.LogicalNode:
-    if len(kept) == len(node.fields):
+def _only(node: n.LogicalNode, kept_columns: list[int]) -> n.LogicalNode:
+    if len(kept_columns) == len(node.fields):
         return node
-    fields = tuple(node.fields[i] for i in kept)
-    refs = tuple(InputRef(type=node.fields[i].type, index=i) for i in kept)
+    fields = tuple(node.fields[i] for i in kept_columns)
+    refs = tuple(InputRef(type=node.fields[i].type, index=i) for i in kept_columns)
     return n.Project(fields=fields, input=node, expressions=refs)
 
 
 @dataclass(frozen=True, slots=True)
 class NarrowRank:
-    """A Top-N over fewer columns, its input, and ``places`` of the Over's old fields in the new ones."""
+    """A Top-N over fewer columns, its input, and the ``new_index`` of each of the Over's old fields."""
 
     top: TopN
     child: p.PhysicalNode
-    places: dict[int, int]
+    new_index: dict[int, int]
 
     def moved(self, expressions: Iterable[Expr]) -> tuple[Expr, ...]:
-        return tuple(_moved(x, self.places) for x in expressions)
+        return tuple(_moved(x, self.new_index) for x in expressions)
 
 
-def narrow_rank(found: TopN, child: p.PhysicalNode, used: frozenset[int]) -> NarrowRank:
-    """``found`` with the columns ``used`` above or by itself, and those of the input's upsert keys."""
-    call, width = found.call, len(child.fields)
+def narrow_rank(top: TopN, child: p.PhysicalNode, used: frozenset[int]) -> NarrowRank:
+    """``top`` with the columns that it reads, that are ``used`` above, or that are in the input's upsert
+    keys."""
+    call, width = top.call, len(child.fields)
     needed = used | {*call.partition, *(k.index for k in call.order)}
-    needed |= {i for x in found.rest for i in columns(x)}
+    needed |= {i for x in top.other_conditions for i in columns(x)}
     needed |= {i for key in child.traits.upsert_keys for i in key}
-    kept = tuple(sorted(i for i in needed if i < width)) or (0,)
-    places = {old: new for new, old in enumerate(kept)} | {width: len(kept)}
-    fields = tuple(found.over.fields[i] for i in kept)
-    source = select(child, kept, fields)
+    kept_columns = tuple(sorted(i for i in needed if i < width)) or (0,)
+    new_index = {old: new for new, old in enumerate(kept_columns)} | {width: len(kept_columns)}
+    fields = tuple(top.over.fields[i] for i in kept_columns)
+    source = select(child, kept_columns, fields)
     over = replace(
-        found.over,
-        fields=(*fields, found.over.fields[width]),
-        input=_only(found.over.input, list(kept)),
-        calls=(_moved_call(call, places),),
+        top.over,
+        fields=(*fields, top.over.fields[width]),
+        input=_only(top.over.input, list(kept_columns)),
+        calls=(_moved_call(call, new_index),),
     )
-    rest = tuple(_moved(x, places) for x in found.rest)
-    return NarrowRank(replace(found, over=over, rest=rest), source, places)
+    other_conditions = tuple(_moved(x, new_index) for x in top.other_conditions)
+    return NarrowRank(replace(top, over=over, other_conditions=other_conditions), source, new_index)
 
 
-def _moved_call(call: OverCall, places: dict[int, int]) -> OverCall:
+def _moved_call(call: OverCall, new_index: dict[int, int]) -> OverCall:
     return replace(
         call,
-        partition=tuple(places[i] for i in call.partition),
-        order=tuple(replace(k, index=places[k.index]) for k in call.order),
+        partition=tuple(new_index[i] for i in call.partition),
+        order=tuple(replace(k, index=new_index[k.index]) for k in call.order),
     )
 
 
-def _moved(expr: Expr, places: dict[int, int]) -> Expr:
+def _moved(expr: Expr, new_index: dict[int, int]) -> Expr:
     def move(x: Expr) -> Expr:
-        return InputRef(type=x.type, index=places[x.index]) if isinstance(x, InputRef) else x
+        return InputRef(type=x.type, index=new_index[x.index]) if isinstance(x, InputRef) else x
 
     return map_expr(expr, move)

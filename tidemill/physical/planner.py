@@ -1,7 +1,7 @@
 """Bound logical plan -> the physical tree that runs, with traits.
 
 The steps: (1) ``converted`` builds the tree bottom-up from Flink's operators, with modification kinds and
-keys in the traits, as Flink does; (2) ``running`` makes of them the operators that run; (3)
+keys in the traits, as Flink does; (2) ``to_running_plan`` makes of them the operators that run; (3)
 ``changelog_mode.assign`` settles where -U flows; (4) operators of a job that differ in their columns alone
 become one and (5) mini-batch assigners are placed. What Flink shows of the operators is EXPLAIN's
 (``explain.view``). Invariant: the root's fields are the logical root's. Cost: a few passes.
@@ -22,19 +22,19 @@ from tidemill.physical.aggregates.planning import plan_aggregate
 from tidemill.physical.aggregates.salted_distinct import spread_windows
 from tidemill.physical.conditions import columns, conjunction, conjuncts, substituted
 from tidemill.physical.context import PlannerContext
-from tidemill.physical.emit import corrects
+from tidemill.physical.emit import corrects_late_rows
 from tidemill.physical.finish import PENDING, finish, references
 from tidemill.physical.joins.lookup import plan_lookup_join
 from tidemill.physical.joins.planning import plan_join
 from tidemill.physical.joins.temporal import plan_temporal_join
 from tidemill.physical.matches import plan_match
 from tidemill.physical.narrowing import narrow_join, narrow_rank
-from tidemill.physical.ranks import TopN, lowered, plan_over, plan_rank, plan_sort, rest_condition, top_n
-from tidemill.physical.running import running
+from tidemill.physical.ranks import TopN, lowered, plan_over, plan_rank, plan_sort, remaining_condition, top_n
+from tidemill.physical.running import to_running_plan
 from tidemill.physical.scans import plan_scan
 from tidemill.physical.set_operations import plan_set_operation
 from tidemill.physical.sharing.operators import share_operators
-from tidemill.physical.sinks import check_only_inserts, check_sink, keeping_rows, sink_updates
+from tidemill.physical.sinks import check_only_inserts, check_sink, keep_insert_only_rows, sink_updates
 from tidemill.physical.traits.changelog_mode import Updates, assign
 from tidemill.physical.traits.mini_batch import add_assigners
 from tidemill.physical.windows import (
@@ -52,10 +52,10 @@ _SUBQUERIES = (ScalarSubquery, Exists, InSubquery)
 
 
 def plan_job(roots: Sequence[n.LogicalNode], context: PlannerContext) -> list[p.PhysicalNode]:
-    """The plans of what runs as one job: a SELECT, or INSERTs (a logical Sink at each root).
+    """The plans of one job: of a SELECT, or of INSERTs (a logical Sink at each root).
 
-    Raises NotSupportedError for what no streaming plan exists for, ValidationError where a sink cannot take
-    the changes.
+    Raises NotSupportedError if there is no streaming plan, and ValidationError if a sink cannot accept the
+    changes.
     """
     return with_room(lambda: _planned(roots, context))
 
@@ -71,16 +71,16 @@ def _planned(roots: Sequence[n.LogicalNode], context: PlannerContext) -> list[p.
 def converted(root: n.LogicalNode, context: PlannerContext) -> p.PhysicalNode:
     """The operators of ``root``, as Flink chooses them; changelog modes are still to be assigned. Raises as
     ``plan_job``."""
-    found = convert(root, context)
-    return check_sink(found, context.config) if isinstance(found, p.Sink) else found
+    operators = convert(root, context)
+    return check_sink(operators, context.config) if isinstance(operators, p.Sink) else operators
 
 
 def _settled(operators: p.PhysicalNode, context: PlannerContext) -> p.PhysicalNode:
     """``operators`` as they run, with their changelog modes. The rows of a SELECT come with -U."""
-    run = running(operators)
+    run = to_running_plan(operators)
     if not isinstance(run, p.Sink):
         return assign(run, (Updates.BOTH,))
-    sink = keeping_rows(check_sink(run, context.config), context.config)
+    sink = keep_insert_only_rows(check_sink(run, context.config), context.config)
     return assign(sink, (Updates.BOTH,) if sink.materialize else sink_updates(sink))
 
 
@@ -93,7 +93,7 @@ def state_ttl(context: PlannerContext, hints: Mapping[str, str] | None = None) -
 
 @once_per_node
 def convert(node: n.LogicalNode, context: PlannerContext) -> p.PhysicalNode:
-    """The physical nodes of ``node`` and all below it; what several nodes read is converted once."""
+    """The physical nodes of ``node`` and all below it; a shared sub-plan is converted once."""
     return convert_node(node, context)
 
 
@@ -127,17 +127,17 @@ def _(node: n.Filter, context: PlannerContext) -> p.PhysicalNode:
     over_rank = lowered(node)
     if over_rank is not None:
         return convert(over_rank, context)
-    found = top_n(node)
-    if found is not None:
+    top = top_n(node)
+    if top is not None:
         every = tuple(references(node.fields))
-        return _ranked(found, every, node.fields, context)
+        return _plan_top_n(top, every, node.fields, context)
     _refuse_subqueries([node.condition])
     child = convert(node.input, context)
     return _normalized(child, node.condition)
 
 
 def _refuse_subqueries(expressions: Iterable[Expr]) -> None:
-    """Subqueries become joins before physical planning; one that is left has no plan."""
+    """NotSupportedError for a subquery: the rules should have turned it into a join."""
     for expr in expressions:
         for part in expr.walk():
             if isinstance(part, _SUBQUERIES):
@@ -156,7 +156,7 @@ def _normalized(child: p.PhysicalNode, condition: Expr) -> p.PhysicalNode:
     if isinstance(child, p.ChangelogNormalize):
         return finish(_normalize(child, condition))
     if isinstance(child, p.Calc) and isinstance(child.input, p.ChangelogNormalize):
-        # A scan that only leaves out the key's columns.
+        # A Calc that only drops the key's columns.
         normal = finish(_normalize(child.input, substituted(condition, child.projections)))
         return finish(replace(child, input=normal))
     return _filtered(child, condition)
@@ -167,32 +167,34 @@ def _normalize(node: p.ChangelogNormalize, condition: Expr) -> p.ChangelogNormal
     return replace(node, condition=conjunction([*parts, condition]))
 
 
-def _ranked(
-    found: TopN, projections: tuple[Expr, ...], fields: tuple[Field, ...], context: PlannerContext
+def _plan_top_n(
+    top: TopN, projections: tuple[Expr, ...], fields: tuple[Field, ...], context: PlannerContext
 ) -> p.PhysicalNode:
     """A Top-N under ``projections`` (over the Over's fields)."""
-    child = convert(found.over.input, context)
+    child = convert(top.over.input, context)
     used = frozenset(i for x in projections for i in columns(x))
-    narrow = narrow_rank(found, child, used)
-    found, child, projections = narrow.top, narrow.child, narrow.moved(projections)
-    used = frozenset(narrow.places[i] for i in used)
+    narrow = narrow_rank(top, child, used)
+    top, child, projections = narrow.top, narrow.child, narrow.moved(projections)
+    used = frozenset(narrow.new_index[i] for i in used)
     rank, outputs = plan_rank(
-        found,
+        top,
         child,
         used,
         final=_final_times(context),
         state_ttl=state_ttl(context),
         config=context.config,
     )
-    condition = rest_condition(found, outputs)
-    shown = tuple(substituted(x, outputs) for x in projections)
-    if condition is None and shown == references(rank.fields) and fields == rank.fields:
+    condition = remaining_condition(top, outputs)
+    output_expressions = tuple(substituted(x, outputs) for x in projections)
+    if condition is None and output_expressions == references(rank.fields) and fields == rank.fields:
         return rank
-    return finish(p.Calc(fields=fields, traits=PENDING, input=rank, projections=shown, condition=condition))
+    return finish(
+        p.Calc(fields=fields, traits=PENDING, input=rank, projections=output_expressions, condition=condition)
+    )
 
 
 def _final_times(context: PlannerContext) -> frozenset[str]:
-    """By which times the first row stays the first: Flink waits for no other, unless it bundles."""
+    """The time attributes by which the first row stays the first. Without bundles Flink emits it at once."""
     return frozenset({"PROCTIME", "ROWTIME"}) if context.mini_batch is None else frozenset()
 
 
@@ -204,9 +206,9 @@ def _(node: n.Project, context: PlannerContext) -> p.PhysicalNode:
     if over_rank is not None:
         expressions = tuple(substituted(x, over_rank.expressions) for x in expressions)
         below = over_rank.input
-    found = top_n(below)
-    if found is not None:
-        return _ranked(found, expressions, node.fields, context)
+    top = top_n(below)
+    if top is not None:
+        return _plan_top_n(top, expressions, node.fields, context)
     _refuse_subqueries(expressions)
     narrow = narrow_join(below, expressions) if isinstance(below, n.Join | n.TemporalJoin) else None
     if narrow is not None:
@@ -255,7 +257,7 @@ def _(node: n.Aggregate, context: PlannerContext) -> p.PhysicalNode:
 
 @convert_node.register
 def _(node: n.Over, context: PlannerContext) -> p.PhysicalNode:
-    late = corrects(context.config)
+    late = corrects_late_rows(context.config)
     return plan_over(node, convert(node.input, context), state_ttl(context), corrects=late)
 
 

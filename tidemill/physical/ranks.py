@@ -28,12 +28,12 @@ _FLIPPED = {"<": ">", "<=": ">=", ">": "<", ">=": "<=", "=": "="}
 
 @dataclass(frozen=True, slots=True)
 class TopN:
-    """What a filter asks of an Over: ``rest`` are the other conditions, over the Over's fields."""
+    """A filter on the rank of an Over. ``other_conditions``: of the filter, over the Over's fields."""
 
     over: n.Over
     start: int
     end: int
-    rest: tuple[Expr, ...]
+    other_conditions: tuple[Expr, ...]
 
     @property
     def call(self) -> OverCall:
@@ -41,12 +41,12 @@ class TopN:
 
     @property
     def column(self) -> int:
-        """The place of the rank in the Over's fields."""
+        """The index of the rank in the Over's fields."""
         return len(self.over.fields) - 1
 
 
 def lowered(node: n.Filter) -> n.Project | None:
-    """Filter over Project over Over as Project over Filter over Over, where it is one."""
+    """Filter over Project over Over as Project over Filter over Over; None for other nodes."""
     project = node.input
     if not isinstance(project, n.Project) or not isinstance(project.input, n.Over):
         return None
@@ -63,21 +63,21 @@ def top_n(node: n.LogicalNode) -> TopN | None:
     if len(over.calls) != 1 or over.calls[0].function not in _FUNCTIONS:
         return None
     rank = len(over.fields) - 1
-    start, end, rest = 1, None, []
+    start, end, other_conditions = 1, None, []
     for part in conjuncts(node.condition):
         bounds = _bounds(part, rank)
         if bounds is None:
-            rest.append(part)
+            other_conditions.append(part)
             continue
         start = max(start, bounds[0])
         end = bounds[1] if end is None else end if bounds[1] is None else min(end, bounds[1])
     if end is None or end < start:
         return None
-    return TopN(over, start, end, tuple(rest))
+    return TopN(over, start, end, tuple(other_conditions))
 
 
 def _bounds(part: Expr, rank: int) -> tuple[int, int | None] | None:
-    """The ranks that ``part`` lets through, ends included; None where it says something else."""
+    """The ranks that ``part`` accepts, both ends inclusive; None if it is no condition on the rank."""
     if not isinstance(part, Call):
         return None
     if part.function == "BETWEEN" and len(part.args) == 3 and _is_column(part.args[0], rank):
@@ -106,7 +106,7 @@ def _is_column(expr: Expr, index: int) -> bool:
 
 
 def plan_rank(
-    found: TopN,
+    top: TopN,
     child: p.PhysicalNode,
     used: frozenset[int],
     *,
@@ -116,46 +116,46 @@ def plan_rank(
 ) -> tuple[p.PhysicalNode, tuple[Expr, ...]]:
     """The Rank, and for each field of the Over the expression over it that gives that field.
 
-    ``used``: the Over's fields that are wanted above; the rank's expression is NULL if it is not.
-    ``final``: the time attributes (ROWTIME, PROCTIME) by which a first row once given stays the first.
+    ``used``: the Over's fields that are used above; the rank's expression is NULL if the rank is not.
+    ``final``: the time attributes (ROWTIME, PROCTIME) by which an emitted first row stays the first.
     """
-    kept = found.column in used or any(found.column in columns(x) for x in found.rest)
-    single = found.start == found.end and found.call.function == "ROW_NUMBER"
-    rank = _rank(found, child, with_rank=kept and not single, final=final, state_ttl=state_ttl)
-    windows = window_columns(found.over.input)
-    if windows is not None and windows.tell_window(found.call.partition):
+    needs_rank = top.column in used or any(top.column in columns(x) for x in top.other_conditions)
+    single = top.start == top.end and top.call.function == "ROW_NUMBER"
+    rank = _rank(top, child, with_rank=needs_rank and not single, final=final, state_ttl=state_ttl)
+    windows = window_columns(top.over.input)
+    if windows is not None and windows.tell_window(top.call.partition):
         rank = _window_rank(rank, windows, config)
-    outputs: list[Expr] = list(references(found.over.input.fields))
-    field = found.over.fields[found.column]
+    outputs: list[Expr] = list(references(top.over.input.fields))
+    field = top.over.fields[top.column]
     if rank.with_rank:
-        outputs.append(InputRef(type=field.type, index=found.column))
+        outputs.append(InputRef(type=field.type, index=top.column))
     else:
-        outputs.append(Literal(type=field.type, value=found.start if kept else None))
+        outputs.append(Literal(type=field.type, value=top.start if needs_rank else None))
     return rank, tuple(outputs)
 
 
 def _rank(
-    found: TopN,
+    top: TopN,
     child: p.PhysicalNode,
     *,
     with_rank: bool,
     final: frozenset[str],
     state_ttl: int,
 ) -> p.Rank:
-    call = found.call
+    call = top.call
     append = insert_only(child)
     time = time_attribute(call.order, child) if append else ""
-    top_one = found.start == found.end == 1 and call.function == "ROW_NUMBER"
+    top_one = top.start == top.end == 1 and call.function == "ROW_NUMBER"
     return finish(
         p.Rank(
-            fields=found.over.fields if with_rank else found.over.input.fields,
+            fields=top.over.fields if with_rank else top.over.input.fields,
             traits=PENDING,
             input=exchange(child, call.partition),
             function=call.function,
             partition=call.partition,
             order=call.order,
-            start=found.start,
-            end=found.end,
+            start=top.start,
+            end=top.end,
             with_rank=with_rank,
             time=time,
             insert_only=top_one and time in final and call.order[0].ascending,
@@ -174,13 +174,13 @@ def _window_rank(rank: p.Rank, windows: WindowColumns, config: Configuration) ->
     return finish(p.WindowRank(**parts, attached=attached, keys=keys, emit=emitted))
 
 
-def rest_condition(found: TopN, outputs: tuple[Expr, ...]) -> Expr | None:
+def remaining_condition(top: TopN, outputs: tuple[Expr, ...]) -> Expr | None:
     """The filter's other conditions, over the Rank."""
-    return conjunction(substituted(x, outputs) for x in found.rest)
+    return conjunction(substituted(x, outputs) for x in top.other_conditions)
 
 
 def time_attribute(order: tuple[SortKey, ...], node: p.PhysicalNode) -> str:
-    """ROWTIME or PROCTIME where that is the whole order; '' otherwise."""
+    """ROWTIME or PROCTIME if such an attribute is the only sort key; otherwise ''."""
     return node.fields[order[0].index].type.time_attribute if len(order) == 1 else ""
 
 
@@ -209,8 +209,8 @@ def plan_sort(node: n.Sort, child: p.PhysicalNode, *, state_ttl: int) -> p.Physi
 def plan_over(
     node: n.Over, child: p.PhysicalNode, state_ttl: int, *, corrects: bool = False
 ) -> p.PhysicalNode:
-    """One OverAggregate per different window, one above the other, then the calls in their order;
-    ``corrects``: rows that are late change what was given."""
+    """A stack with one OverAggregate per distinct window, then a projection into the order of the calls.
+    ``corrects``: late rows change emitted results."""
     windows: dict[tuple[object, ...], list[int]] = {}
     for i, call in enumerate(node.calls):
         key = (call.partition, call.order, call.rows, call.lower, call.upper)
@@ -219,11 +219,11 @@ def plan_over(
     for members in windows.values():
         calls = tuple(node.calls[i] for i in members)
         child = _over(calls, child, tuple(node.fields[width + i] for i in members), state_ttl, corrects)
-    made = [i for members in windows.values() for i in members]
-    if made == sorted(made):
+    call_order = [i for members in windows.values() for i in members]
+    if call_order == sorted(call_order):
         return child
     refs = references(child.fields)
-    order = (*range(width), *(width + made.index(i) for i in range(len(made))))
+    order = (*range(width), *(width + call_order.index(i) for i in range(len(call_order))))
     projections = tuple(refs[i] for i in order)
     return finish(p.Calc(fields=node.fields, traits=PENDING, input=child, projections=projections))
 
@@ -253,16 +253,16 @@ def _over(
 
 
 def looks_back(call: OverCall) -> bool:
-    """Whether all that a row's result can depend on comes before it in the order, or with it."""
+    """Whether a row's result depends only on rows before it in the order, and on its peers."""
     if call.function in _LOOKING_AHEAD or call.order[0].index in call.partition:
         return False
-    # A frame that begins with the partition is gone through once, up to the row.
+    # A frame that begins with the partition is read once, up to the row.
     return call.upper.offset == 0 or ((call.upper.offset or 1) < 0 and call.lower.offset is not None)
 
 
 def share_operator(node: p.OverAggregate, below: p.OverAggregate) -> bool:
-    """Whether windows above each other are one operator with one state: ``node`` partitions as ``below``
-    does, looks at no result of it, and gives like changes at like times."""
+    """Whether two stacked windows can be one operator with one state: ``node`` has the partition of
+    ``below``, reads none of its results, and emits the same kinds of changes at the same times."""
     width = len(below.input.fields)
     used = {i for c in node.calls for i in (*c.partition, *c.args, *(k.index for k in c.order))}
     same = below.calls[0].partition == node.calls[0].partition and all(i < width for i in used)

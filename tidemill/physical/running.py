@@ -1,12 +1,16 @@
-"""How the nodes of a plan run: the same tree, each node as its kernel is.
+"""The running plan: the planner's tree, with each node as its kernel runs it.
 
-The planner chooses operators as Flink does; here each becomes what runs, and nowhere else:
-kernels add up weights, so they get -U with every +U where Flink's operators overwrite by key; what Flink
-holds back until a watermark is given with the epoch and corrected later, so it is no longer insert-only;
-distinct state that keys share is that of an aggregation of its own;
-a join with time bounds runs as one without where its rows have no watermark; what the kernel of a join
-cannot compute over pairs is a filter above it (``joins.by_pairs``); a temporal join gets all versions.
-EXPLAIN names each of these beside the node (``runs``).
+The planner chooses operators as Flink does. Only this module changes them into the running operators:
+
+- Kernels add up weights, so they get -U with every +U, while Flink's operators overwrite by key.
+- Rows that Flink holds back until a watermark are emitted in their epoch and corrected later, so the operator
+  is not insert-only any more.
+- Distinct state that keys share becomes a separate aggregation.
+- A join with time bounds runs without bounds if its rows have no watermark.
+- A condition that a join's kernel cannot compute becomes a filter above it (``joins.by_pairs``).
+- A temporal join reads all versions.
+
+EXPLAIN names each of these changes beside the node (``runs``).
 """
 
 from __future__ import annotations
@@ -16,12 +20,12 @@ from dataclasses import replace
 from functools import singledispatch
 
 from tidemill.physical import nodes as p
-from tidemill.physical.aggregates.distinct_reuse import shared
-from tidemill.physical.aggregates.window_reuse import shared_window
+from tidemill.physical.aggregates.distinct_reuse import share_distinct
+from tidemill.physical.aggregates.window_reuse import share_distinct_of_windows
 from tidemill.physical.conditions import conjunction, conjuncts
 from tidemill.physical.finish import exchange, finish
-from tidemill.physical.joins.by_pairs import by_pairs
-from tidemill.physical.joins.temporal import as_it_runs
+from tidemill.physical.joins.by_pairs import join_by_pairs
+from tidemill.physical.joins.temporal import over_all_versions
 from tidemill.physical.traits.changelog_mode import insert_only
 from tidemill.physical.traits.event_time import has_watermark, waits_for_first
 from tidemill.physical.tree import map_up, with_inputs
@@ -30,18 +34,18 @@ from tidemill.plan.nodes import JoinKind
 from tidemill.plan.predicates import equal_columns
 
 
-def running(root: p.PhysicalNode) -> p.PhysicalNode:
-    """The converted tree ``root`` as it runs; changelog modes are still to be assigned."""
-    return map_up(root, lambda node: _finished(_timed(_running(node))))
+def to_running_plan(root: p.PhysicalNode) -> p.PhysicalNode:
+    """The running plan of the converted tree ``root``; changelog modes are not assigned yet."""
+    return map_up(root, lambda node: _finished(_with_each_change(_running(node))))
 
 
 def _finished(node: p.PhysicalNode) -> p.PhysicalNode:
-    """What comes up from below has changed, and with it the traits."""
+    """Computes the traits again, because the inputs may have changed."""
     return finish(node) if node.inputs else node
 
 
-def _timed(node: p.PhysicalNode) -> p.PhysicalNode:
-    """What works by window gets every change of the last row of each key, behind its watermark."""
+def _with_each_change(node: p.PhysicalNode) -> p.PhysicalNode:
+    """Makes the input of operators by window emit every change by itself, after its watermark."""
     if not isinstance(node, _BY_WINDOW):
         return node
     return with_inputs(node, tuple(map(each_change, node.inputs)))
@@ -57,7 +61,8 @@ def _running(node: p.PhysicalNode) -> p.PhysicalNode:
 
 @_running.register
 def _(node: p.Rank) -> p.PhysicalNode:
-    """By arrival the first row stays the first, bundled or not; by event time where it is waited for."""
+    """By arrival the first row stays the first, with or without bundles; by event time only if it is waited
+    for."""
     append = insert_only(node.input)
     top_one = node.start == node.end == 1 and node.function == "ROW_NUMBER"
     first = top_one and node.time == "PROCTIME" and node.order[0].ascending
@@ -71,27 +76,27 @@ def _(node: p.Rank) -> p.PhysicalNode:
 
 @_running.register
 def _(node: p.GroupAggregate) -> p.PhysicalNode:
-    return shared(node)
+    return share_distinct(node)
 
 
 @_running.register
 def _(node: p.WindowAggregate) -> p.PhysicalNode:
-    """How DISTINCT is spread is settled with the changelog modes (``aggregates.salted_distinct``)."""
-    return shared_window(node)
+    """DISTINCT is spread later, together with the changelog modes (``aggregates.salted_distinct``)."""
+    return share_distinct_of_windows(node)
 
 
 @_running.register
 def _(node: p.WindowRank) -> p.PhysicalNode:
-    """By window rows wait for the watermark, as in Flink."""
+    """A Top-N by window waits for the watermark, as in Flink."""
     return node
 
 
 @_running.register
 def _(node: p.WindowJoin) -> p.PhysicalNode:
-    """As above. What is made of the join gets the changes that the join would get."""
-    timed = _timed(node)
+    """A join by window waits for the watermark, too. Its rewritten form reads the same changes."""
+    timed = _with_each_change(node)
     assert isinstance(timed, p.WindowJoin)
-    return by_pairs(finish(timed))
+    return join_by_pairs(finish(timed))
 
 
 @_running.register
@@ -102,7 +107,7 @@ def _(node: p.OverAggregate) -> p.PhysicalNode:
 
 @_running.register
 def _(node: p.Join) -> p.PhysicalNode:
-    return by_pairs(replace(node, overwrites=False))
+    return join_by_pairs(replace(node, overwrites=False))
 
 
 @_running.register
@@ -112,27 +117,27 @@ def _(node: p.LookupJoin) -> p.PhysicalNode:
 
 @_running.register
 def _(node: p.TemporalJoin) -> p.PhysicalNode:
-    return as_it_runs(node)
+    return over_all_versions(node)
 
 
 @_running.register
 def _(node: p.IntervalJoin) -> p.PhysicalNode:
-    """Without a watermark nothing says when a wait ends; equal times, a bound for Flink, are a key then."""
+    """Without a watermark a wait would never end. Equal times, a bound in Flink, become a key then."""
     if node.bounds.rowtime and all(insert_only(i) and has_watermark(i) for i in node.inputs):
         # The kernel of an outer one waits for what Spark says of its pairs.
-        return by_pairs(node) if node.kind is JoinKind.INNER else node
+        return join_by_pairs(node) if node.kind is JoinKind.INNER else node
     parts = {f.name: getattr(node, f.name) for f in dataclasses.fields(p.Join)}
     join = p.Join(**parts)
     width = len(node.left.fields)
-    keys, rest = [], []
+    keys, residual = [], []
     for part in [] if node.residual is None else conjuncts(node.residual):
         pair = equal_columns(part, width)
-        rest.append(part) if pair is None else keys.append(pair)
+        residual.append(part) if pair is None else keys.append(pair)
     if not keys:
-        return by_pairs(replace(join, overwrites=False))
+        return join_by_pairs(replace(join, overwrites=False))
     left_keys = (*node.left_keys, *(a for a, _ in keys))
     right_keys = (*node.right_keys, *(b for _, b in keys))
-    return by_pairs(
+    return join_by_pairs(
         replace(
             join,
             left=exchange(node.left.inputs[0], left_keys),
@@ -141,7 +146,7 @@ def _(node: p.IntervalJoin) -> p.PhysicalNode:
             right_keys=right_keys,
             null_safe=(*node.null_safe, *[False] * len(keys)),
             by_identity=(*(node.by_identity or [False] * len(node.left_keys)), *[False] * len(keys)),
-            residual=conjunction(rest),
+            residual=conjunction(residual),
             overwrites=False,
         )
     )

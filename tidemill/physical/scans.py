@@ -1,7 +1,7 @@
-"""Table scans, with ChangelogNormalize where a source's changelog is not a full one.
+"""Table scans, with ChangelogNormalize if a source's changelog is incomplete.
 
-A source that gives upserts (no -U), or one that may repeat its events
-(table.exec.source.cdc-events-duplicate), is brought into order by its primary key.
+A source with upserts (no -U), or a source that may repeat events (table.exec.source.cdc-events-duplicate), is
+normalized by its primary key.
 """
 
 from __future__ import annotations
@@ -49,7 +49,7 @@ def _needs_normalizing(table: CatalogTable, kinds: frozenset[RowKind], context: 
 
 
 def _with_key(node: n.Scan) -> tuple[tuple[str, ...], tuple[Field, ...]]:
-    """The scan's columns and the primary key's that it lacks."""
+    """The scan's columns, and the missing columns of the primary key."""
     types = {c.name: c.type for c in node.table.columns}
     missing = [c for c in node.table.primary_key if c not in node.columns]
     fields = (*node.fields, *(Field(c, types[c]) for c in missing))

@@ -1,4 +1,4 @@
-"""UNION, INTERSECT and EXCEPT, with and without ALL, out of unions, joins and aggregates.
+"""UNION, INTERSECT and EXCEPT, with and without ALL, from unions, joins and aggregates.
 
 INTERSECT is a semi join, EXCEPT an anti join, both by all columns with NULL equal to NULL, then made
 distinct. The ALL variants count each row on both sides and replicate it as often as it must appear.
@@ -96,7 +96,7 @@ def _counted(
 def _replicated(
     counts: p.PhysicalNode, fields: tuple[Field, ...], times: Expr, condition: Expr
 ) -> p.PhysicalNode:
-    """Each row of ``fields`` as often as ``times`` says."""
+    """Each row of ``fields``, repeated ``times`` times."""
     refs = references(fields)
     counted = finish(
         p.Calc(
@@ -110,7 +110,7 @@ def _replicated(
     copies = tuple(Field(f"{f.name}0", f.type) for f in fields)
     correlate = finish(
         p.Correlate(
-            fields=(*counted.fields, *_fresh(copies, counted.fields)),
+            fields=(*counted.fields, *_renamed_apart(copies, counted.fields)),
             traits=PENDING,
             input=counted,
             function=REPLICATE_ROWS,
@@ -122,16 +122,16 @@ def _replicated(
     return finish(p.Calc(fields=fields, traits=PENDING, input=correlate, projections=last))
 
 
-def _fresh(wanted: tuple[Field, ...], taken: tuple[Field, ...]) -> tuple[Field, ...]:
-    names = {f.name for f in taken}
-    found = []
-    for f in wanted:
+def _renamed_apart(fields: tuple[Field, ...], used_fields: tuple[Field, ...]) -> tuple[Field, ...]:
+    names = {f.name for f in used_fields}
+    renamed = []
+    for f in fields:
         name = f.name
         while name in names:
             name += "0"
         names.add(name)
-        found.append(Field(name, f.type))
-    return tuple(found)
+        renamed.append(Field(name, f.type))
+    return tuple(renamed)
 
 
 def _compare(operator: str, left: Expr, right: Expr) -> Call:

@@ -1,9 +1,9 @@
-"""What a sink demands of the plan below it: kinds it can take, order per primary key, ON CONFLICT.
+"""A sink's requirements on the plan: the kinds that it accepts, order per primary key, ON CONFLICT.
 
-A sink that takes +U without -U is keyed by its primary key. If an upsert key of the query lies within
-the primary key, the changes of each key arrive in order and go straight in; otherwise rows of several
-upsert keys meet under one primary key and the sink must keep them (upsertMaterialize). The row that arrived
-last wins, where ``traits.arrival`` tells which that is; else the greatest row by its columns.
+A sink that accepts +U without -U is keyed by its primary key. If an upsert key of the query is part of the
+primary key, the changes of each key arrive in order and are written directly. Otherwise several rows may have
+the same primary key, and the sink must keep them (upsertMaterialize). The row that arrived last wins, if
+``traits.arrival`` knows the order; otherwise the greatest row by its columns.
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ _ACTIONS = {"NOTHING": "DO NOTHING", "ERROR": "DO ERROR", "DEDUPLICATE": "DO DED
 
 
 def check_sink(sink: p.Sink, config: Configuration) -> p.Sink:
-    """``sink`` with ``materialize`` decided. Raises ValidationError where it cannot take the changes
+    """``sink`` with ``materialize`` decided. Raises ValidationError if it cannot accept the changes
     or ON CONFLICT does not fit."""
     _check_kinds(sink)
     _check_conflict(sink)
@@ -38,7 +38,7 @@ def check_sink(sink: p.Sink, config: Configuration) -> p.Sink:
 
 
 def sink_updates(sink: p.Sink) -> tuple[Updates, ...]:
-    """The forms of updates the sink wants, best first."""
+    """The forms of updates that the sink accepts, best first."""
     if RowKind.UPDATE_BEFORE in sink.consumed:
         return (Updates.BOTH,)
     key = primary_key(sink)
@@ -47,7 +47,7 @@ def sink_updates(sink: p.Sink) -> tuple[Updates, ...]:
 
 
 def primary_key(sink: p.Sink) -> Key | None:
-    """The sink's primary key as field indexes; None without one."""
+    """The sink's primary key as field indexes; None if it has none."""
     names = [f.name for f in sink.fields]
     key = sink.table.primary_key
     return frozenset(names.index(c) for c in key) if key else None
@@ -59,7 +59,7 @@ def _check_kinds(sink: p.Sink) -> None:
 
 
 def check_only_inserts(node: p.PhysicalNode) -> None:
-    """Raises ValidationError where the input of FROM_CHANGELOG is a changelog already."""
+    """Raises ValidationError if the input of FROM_CHANGELOG is not insert-only."""
     hint = "FROM_CHANGELOG reads append-only rows, each with the code of its change."
     _check_consumed(node, INSERT_ONLY, "FROM_CHANGELOG", hint)
 
@@ -78,7 +78,7 @@ def _check_consumed(node: p.PhysicalNode, consumed: Kinds, consumer: str, hint: 
 
 @singledispatch
 def producer(node: p.PhysicalNode, kind: RowKind) -> p.PhysicalNode:
-    """The node that makes changes of ``kind`` which arrive out of ``node``."""
+    """The node that produces the changes of ``kind`` in the output of ``node``."""
     return node
 
 
@@ -105,37 +105,37 @@ def _materializes(sink: p.Sink, config: Configuration) -> bool:
     return choice == "AUTO" and sink.input.traits.kinds != INSERT_ONLY and may_conflict(sink)
 
 
-def keeping_rows(sink: p.Sink, config: Configuration) -> p.Sink:
-    """``sink`` as it runs: it also keeps rows that only come, where their order does not tell who wins."""
+def keep_insert_only_rows(sink: p.Sink, config: Configuration) -> p.Sink:
+    """The running sink: it also keeps insert-only rows if their order does not decide which row wins."""
     untold = may_conflict(sink) and arrival(sink.input) is Arrival.UNTOLD
     keeps = untold and _materialize_option(config) == "AUTO"
     return replace(sink, materialize=True) if keeps else sink
 
 
 def may_conflict(sink: p.Sink) -> bool:
-    """Whether rows of several upsert keys may meet under one primary key of an upsert sink."""
+    """Whether rows with different upsert keys may have the same primary key of an upsert sink."""
     key = primary_key(sink)
     if key is None or sink.retract or sink.consumed == INSERT_ONLY:
         return False
     return not any(k <= key for k in sink.input.traits.upsert_keys)
 
 
-def meets_in_disorder(sink: p.Sink) -> bool:
-    """Whether rows that only come may meet under a primary key out of tasks that work side by side: the sink
-    then gets of each key the last row of an epoch."""
+def may_conflict_across_tasks(sink: p.Sink) -> bool:
+    """Whether insert-only rows of parallel tasks may have the same primary key. The sink then gets only the
+    last row per key of an epoch."""
     if sink.materialize or sink.input.traits.kinds != INSERT_ONLY or not may_conflict(sink):
         return False
     return any(isinstance(node, p.Exchange | p.Union) for node in walk(sink.input))
 
 
-def goes_by_columns(sink: p.Sink) -> bool:
-    """Whether a sink that keeps rows lets the greatest of a key win, as their arrival is not told."""
+def keeps_greatest_row(sink: p.Sink) -> bool:
+    """Whether the greatest row of a key wins in a sink that keeps rows, because their arrival is unknown."""
     return sink.materialize and may_conflict(sink) and arrival(sink.input) is not Arrival.SOURCE
 
 
 def arrives_by_time(sink: p.Sink) -> bool:
-    """Whether the rows that meet are told apart by the watermark that let them go on."""
-    return meets_in_disorder(sink) and arrival(sink.input) is Arrival.EVENT_TIME
+    """Whether the conflicting rows are ordered by the watermark that released them."""
+    return may_conflict_across_tasks(sink) and arrival(sink.input) is Arrival.EVENT_TIME
 
 
 def _check_conflict(sink: p.Sink) -> None:
@@ -172,10 +172,10 @@ def _check_watermarks(sink: p.Sink) -> None:
 def _conflict_required(sink: p.Sink) -> ValidationError:
     names = [f.name for f in sink.input.fields]
     upsert = [", ".join(names[i] for i in sorted(k)) for k in sink.input.traits.upsert_keys]
-    shown = ", ".join(f"[{k}]" for k in upsert)
+    key_texts = ", ".join(f"[{k}]" for k in upsert)
     return ValidationError(
         "The query has an upsert key that differs from the primary key of the sink table "
-        f"'{sink.table.path}'. Primary key: [{', '.join(sink.table.primary_key)}], upsert key: {shown}. "
+        f"'{sink.table.path}'. Primary key: [{', '.join(sink.table.primary_key)}], upsert key: {key_texts}. "
         "This can lead to non-deterministic results when multiple records with different upsert keys map to "
         "the same primary key. Please specify an ON CONFLICT clause to define how conflicts should be "
         "handled: ON CONFLICT DO DEDUPLICATE (update to the latest record, state intensive, since we need to "

@@ -33,7 +33,7 @@ def _(node: p.Join, inputs: tuple[p.PhysicalNode, ...]) -> p.PhysicalNode:
 
 
 def with_inputs(node: p.PhysicalNode, inputs: tuple[p.PhysicalNode, ...]) -> p.PhysicalNode:
-    """``node`` over other inputs; the same object where nothing changed."""
+    """``node`` over other inputs; ``node`` itself if nothing changed."""
     if all(a is b for a, b in zip(node.inputs, inputs, strict=True)):
         return node
     return _rebuilt(node, inputs)
@@ -54,17 +54,17 @@ def map_up(node: p.PhysicalNode, rewrite: Callable[[p.PhysicalNode], p.PhysicalN
 def walk(node: p.PhysicalNode) -> Iterator[p.PhysicalNode]:
     """The node and all below it, each once, parents first."""
     waiting: list[p.PhysicalNode] = [node]
-    seen: set[int] = set()
+    visited: set[int] = set()
     while waiting:
-        found = waiting.pop()
-        if id(found) not in seen:
-            seen.add(id(found))
-            yield found
-            waiting.extend(reversed(found.inputs))
+        current = waiting.pop()
+        if id(current) not in visited:
+            visited.add(id(current))
+            yield current
+            waiting.extend(reversed(current.inputs))
 
 
 def visible(node: p.PhysicalNode) -> p.PhysicalNode:
-    """``node`` as plans show it: what is below where it is a Calc that only renames."""
+    """``node`` as EXPLAIN shows it: without a Calc that only renames."""
     while isinstance(node, p.Calc) and _only_renames(node):
         node = node.input
     return node

@@ -1,8 +1,8 @@
 """Window table functions, aggregation by window, and the windows that rows carry.
 
-``GROUP BY window_start, window_end, ...`` over a window table function works on what the function reads:
-rows go to slices, no row is copied for its windows. Where the windows were needed in between (a filter on
-them, an aggregate by window below), rows come with their window, and its end says when they are due."""
+``GROUP BY window_start, window_end, ...`` over a window table function reads the function's input: rows go to
+slices, and no row is copied per window. If a node between needs the windows (a filter on them, an aggregate
+by window), rows carry their window, and its end tells when the result is due."""
 
 from __future__ import annotations
 
@@ -41,11 +41,13 @@ def window_of(function: n.WindowTableFunction) -> p.Window:
     )
 
 
-def attached_window(found: WindowColumns, columns: Iterable[int]) -> p.AttachedWindow:
-    """The window as rows carry it in ``columns``."""
+def attached_window(columns_of_window: WindowColumns, columns: Iterable[int]) -> p.AttachedWindow:
+    """The window that rows carry in ``columns``."""
     chosen = frozenset(columns)
     return p.AttachedWindow(
-        window=window_of(found.function), start=min(chosen & found.starts), end=min(chosen & found.ends)
+        window=window_of(columns_of_window.function),
+        start=min(chosen & columns_of_window.starts),
+        end=min(chosen & columns_of_window.ends),
     )
 
 
@@ -53,7 +55,7 @@ def plan_window_function(
     node: n.WindowTableFunction, child: p.PhysicalNode, state_ttl: int
 ) -> p.PhysicalNode:
     check_time_attribute(node)
-    if node.kind.made_by_rows:
+    if node.kind.is_data_driven:
         if window_of(node).proctime:
             raise NotSupportedError(
                 f"{node.kind.name} by processing time is supported below an aggregation by its window alone",
@@ -82,12 +84,13 @@ def plan_window_function(
 
 
 def _with_ttl(window: p.Window, state_ttl: int) -> p.Window:
-    """``window``, of which nothing but ``state_ttl`` ends one without gap."""
+    """``window`` with ``state_ttl`` if it has no gap, because only expiry ends it."""
     return window if window.size else replace(window, state_ttl=state_ttl)
 
 
 def check_time_attribute(node: n.WindowTableFunction) -> None:
-    """A stream has windows only by a time that says when they are complete."""
+    """ValidationError if the window's time is no time attribute: a stream could not tell when it is
+    complete."""
     field = node.input.fields[node.time]
     if not field.type.time_attribute:
         raise ValidationError(
@@ -99,8 +102,8 @@ def check_time_attribute(node: n.WindowTableFunction) -> None:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class WindowedAggregate:
-    """``input``: what the aggregation reads; ``time``, ``keys`` (without the window's) and ``calls`` are
-    over its fields; ``roles``: per key of the aggregate which column of the window it is, or ''."""
+    """``input``: of the aggregation. ``time``, ``keys`` (without the window's) and ``calls`` are over its
+    fields. ``roles``: for each key of the aggregate its role in the window (start, end, time), or ''."""
 
     function: n.WindowTableFunction
     input: n.LogicalNode
@@ -112,21 +115,21 @@ class WindowedAggregate:
 
 
 def windowed_aggregate(node: n.Aggregate) -> WindowedAggregate | None:
-    """How ``node`` goes window by window; None where it does not."""
-    found = window_columns(node.input)
-    if found is None or not found.tell_window(node.keys):
+    """The aggregation by window for ``node``; None if it does not group by a window."""
+    windows = window_columns(node.input)
+    if windows is None or not windows.tell_window(node.keys):
         return None
-    roles = tuple(_role(found, key) for key in node.keys)
-    merged = _merged(node, found, roles)
+    roles = tuple(_role(windows, key) for key in node.keys)
+    merged = _merged(node, windows, roles)
     if merged is not None:
         return merged
-    if found.function.kind.made_by_rows:
-        # Two of them may end at one time, and have not begun at one.
+    if windows.function.kind.is_data_driven:
+        # Two windows may have the same end but different starts.
         roles = tuple("" if role == "start" else role for role in roles)
-    end = min(found.ends)
+    end = min(windows.ends)
     keys = tuple(k for k, role in zip(node.keys, roles, strict=True) if not role)
     return WindowedAggregate(
-        function=found.function,
+        function=windows.function,
         input=node.input,
         time=end,
         keys=keys,
@@ -136,14 +139,14 @@ def windowed_aggregate(node: n.Aggregate) -> WindowedAggregate | None:
     )
 
 
-def _role(found: WindowColumns, column: int) -> str:
-    sets = (found.starts, found.ends, found.times)
+def _role(windows: WindowColumns, column: int) -> str:
+    sets = (windows.starts, windows.ends, windows.times)
     return next((role for role, members in zip(_ROLES, sets, strict=True) if column in members), "")
 
 
-def _merged(node: n.Aggregate, found: WindowColumns, roles: tuple[str, ...]) -> WindowedAggregate | None:
-    """The aggregation over what the window table function reads, if nothing else looks at the windows."""
-    function, below = found.function, node.input
+def _merged(node: n.Aggregate, windows: WindowColumns, roles: tuple[str, ...]) -> WindowedAggregate | None:
+    """The aggregation over the window table function's input, if no node between reads the windows."""
+    function, below = windows.function, node.input
     width = len(function.input.fields)
     expressions: tuple[Expr, ...] = tuple(
         InputRef(type=f.type, index=i) for i, f in enumerate(function.fields)
@@ -157,38 +160,38 @@ def _merged(node: n.Aggregate, found: WindowColumns, roles: tuple[str, ...]) -> 
     if any(i >= width for k in needed for i in columns(expressions[k])):
         return None
     plain = [expressions[k] for k, role in zip(node.keys, roles, strict=True) if not role]
-    if function.kind.made_by_rows and not _are(plain, function.partition):
+    if function.kind.is_data_driven and not _are_columns(plain, function.partition):
         return None
-    kept = list(dict.fromkeys(needed))
-    fields = [node.input.fields[k] for k in kept]
+    input_columns = list(dict.fromkeys(needed))
+    fields = [node.input.fields[k] for k in input_columns]
     time = function.input.fields[function.time]
     time = Field(free_name(time.name, (f.name for f in fields)), time.type)
     projected = n.Project(
         fields=(*fields, time),
         input=function.input,
-        expressions=(*(expressions[k] for k in kept), InputRef(type=time.type, index=function.time)),
+        expressions=(*(expressions[k] for k in input_columns), InputRef(type=time.type, index=function.time)),
     )
-    places = {k: i for i, k in enumerate(kept)}
+    positions = {k: i for i, k in enumerate(input_columns)}
     return WindowedAggregate(
         function=function,
         input=projected,
-        time=len(kept),
-        keys=tuple(places[k] for k, role in zip(node.keys, roles, strict=True) if not role),
-        calls=tuple(_moved(c, places) for c in node.calls),
+        time=len(input_columns),
+        keys=tuple(positions[k] for k, role in zip(node.keys, roles, strict=True) if not role),
+        calls=tuple(_moved(c, positions) for c in node.calls),
         roles=roles,
         attached=False,
     )
 
 
-def _are(expressions: list[Expr], columns: tuple[int, ...]) -> bool:
+def _are_columns(expressions: list[Expr], columns: tuple[int, ...]) -> bool:
     """Whether ``expressions`` are these columns, in any order."""
     indexes = {x.index if isinstance(x, InputRef) else -1 for x in expressions}
     return indexes == set(columns)
 
 
-def _moved(call: AggregateCall, places: dict[int, int]) -> AggregateCall:
-    filter_ = None if call.filter is None else places[call.filter]
-    return replace(call, args=tuple(places[a] for a in call.args), filter=filter_)
+def _moved(call: AggregateCall, positions: dict[int, int]) -> AggregateCall:
+    filter_ = None if call.filter is None else positions[call.filter]
+    return replace(call, args=tuple(positions[a] for a in call.args), filter=filter_)
 
 
 def plan_window_aggregate(
@@ -198,23 +201,23 @@ def plan_window_aggregate(
     config: Configuration,
     state_ttl: int,
 ) -> p.PhysicalNode:
-    """WindowAggregate, and a Calc that brings its fields into the aggregate's order. ``state_ttl`` is for
-    windows that nothing else ends."""
+    """WindowAggregate, and a Calc that orders its fields as the aggregate's. ``state_ttl``: for windows
+    without an end."""
     check_time_attribute(windowed.function)
     keys = [f for f, role in zip(node.fields, windowed.roles, strict=False) if not role]
     results = node.fields[len(node.keys) :]
-    asked = [(role, f) for f, role in zip(node.fields, windowed.roles, strict=False) if role]
+    properties = [(role, f) for f, role in zip(node.fields, windowed.roles, strict=False) if role]
     window = _with_ttl(window_of(windowed.function), state_ttl)
     emitted = emit(config, rowtime=not window.proctime)
     whole = p.WindowAggregate(
-        fields=(*keys, *results, *(f for _, f in asked)),
+        fields=(*keys, *results, *(f for _, f in properties)),
         traits=PENDING,
         input=exchange(child, windowed.keys),
         keys=windowed.keys,
         calls=windowed.calls,
         window=window,
         time=windowed.time,
-        properties=tuple(role for role, _ in asked),
+        properties=tuple(role for role, _ in properties),
         attached=windowed.attached,
         emit=emitted,
         split=0 if emitted is not None else _split_buckets(window, windowed, config),
@@ -222,7 +225,7 @@ def plan_window_aggregate(
     )
     aggregate: p.PhysicalNode = finish(whole)
     if is_averaged(whole):
-        # Flink makes the averages here. The identities of the operators above count this Calc.
+        # Flink computes averages in this Calc. It counts in the identities of the operators above.
         refs = references(aggregate.fields)
         calc = p.Calc(fields=aggregate.fields, traits=PENDING, input=aggregate, projections=refs)
         aggregate = finish(calc)
@@ -231,7 +234,8 @@ def plan_window_aggregate(
 
 
 def _split_buckets(window: p.Window, windowed: WindowedAggregate, config: Configuration) -> int:
-    """Flink splits what it plans over window table functions by event time that are no sessions."""
-    if window.proctime or window.group or window.kind.made_by_rows:
+    """The buckets of split DISTINCT: Flink splits only over window table functions by event time, not
+    sessions."""
+    if window.proctime or window.group or window.kind.is_data_driven:
         return 0
     return split_buckets(windowed.calls, windowed.keys, config)

@@ -1,7 +1,7 @@
-"""What sources are told of the conditions over a scan: those that ``connectors.filters`` can say.
+"""Translates the conditions over a scan into ``connectors.filters``, so that a source can skip data.
 
-Only types whose values Python compares as SQL does: whole numbers, text, dates, booleans. Anything else is
-left out of an AND, and makes its OR say nothing.
+Only types that Python compares as SQL does are translated: whole numbers, text, dates, booleans. Other
+conditions are left out of an AND, and make a whole OR untranslatable.
 """
 
 from __future__ import annotations
@@ -22,23 +22,23 @@ _FAMILIES: tuple[tuple[type[t.LogicalType], ...], ...] = (
 
 
 def column_filters(conditions: Sequence[Expr], columns: Sequence[str]) -> tuple[ColumnFilter, ...]:
-    """What can be said of ``conditions``, all of which hold, over ``columns`` by index."""
-    found = (_filter(condition, columns) for condition in conditions)
-    return tuple(f for f in found if f is not None)
+    """The filters for those of ``conditions`` that can be translated; ``columns``: names by field index."""
+    filters = (_filter(condition, columns) for condition in conditions)
+    return tuple(f for f in filters if f is not None)
 
 
 def whole_filters(conditions: Sequence[Expr], columns: Sequence[str]) -> tuple[ColumnFilter, ...] | None:
-    """As ``column_filters``, where that says all of it; else None."""
-    said = all(_is_said(condition, columns) for condition in conditions)
-    return column_filters(conditions, columns) if said else None
+    """The filters that are equivalent to ``conditions``; None if a condition cannot be translated."""
+    complete = all(_is_complete(condition, columns) for condition in conditions)
+    return column_filters(conditions, columns) if complete else None
 
 
-def _is_said(condition: Expr, columns: Sequence[str]) -> bool:
+def _is_complete(condition: Expr, columns: Sequence[str]) -> bool:
     if isinstance(condition, Call) and condition.function in ("AND", "OR"):
-        return all(_is_said(part, columns) for part in condition.args)
-    found = _filter(condition, columns)
+        return all(_is_complete(part, columns) for part in condition.args)
+    column_filter = _filter(condition, columns)
     between = isinstance(condition, Call) and condition.function == "BETWEEN"
-    return found is not None and (not between or len(getattr(found, "parts", ())) == 2)
+    return column_filter is not None and (not between or len(getattr(column_filter, "parts", ())) == 2)
 
 
 def _filter(condition: Expr, columns: Sequence[str]) -> ColumnFilter | None:
@@ -78,8 +78,8 @@ def _any_of(call: Call, columns: Sequence[str]) -> ColumnFilter | None:
 def _one_of(call: Call, columns: Sequence[str]) -> ColumnFilter | None:
     value, *listed = call.args
     parts = [_comparison("=", value, x, columns) for x in listed]
-    known = tuple(p for p in parts if p is not None)
-    return AnyOf(known) if len(known) == len(parts) else None
+    comparisons = tuple(p for p in parts if p is not None)
+    return AnyOf(comparisons) if len(comparisons) == len(parts) else None
 
 
 def _between(call: Call, columns: Sequence[str]) -> ColumnFilter | None:
@@ -87,8 +87,8 @@ def _between(call: Call, columns: Sequence[str]) -> ColumnFilter | None:
         return None
     value, low, high = call.args
     parts = (_comparison(">=", value, low, columns), _comparison("<=", value, high, columns))
-    known = tuple(p for p in parts if p is not None)
-    return AllOf(known) if known else None
+    comparisons = tuple(p for p in parts if p is not None)
+    return AllOf(comparisons) if comparisons else None
 
 
 def _nullness(call: Call, columns: Sequence[str]) -> ColumnFilter | None:

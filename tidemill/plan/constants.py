@@ -1,4 +1,4 @@
-"""Queries over a few literal rows: what they give is known without a job."""
+"""Queries over a few literal rows: their result is known without running a job."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ FEW_ROWS = 200
 
 
 def is_constant(plan: n.LogicalNode) -> bool:
-    """Whether the optimised ``plan`` only computes and filters a few literal rows, each by itself."""
+    """Whether the optimised ``plan`` only projects and filters a few literal rows."""
     while isinstance(plan, n.Project | n.Filter):
         if any(map(has_user_call, node_expressions(plan))):
             return False
@@ -22,11 +22,11 @@ def is_constant(plan: n.LogicalNode) -> bool:
 
 
 _AS_THEY_ARE = (t.BooleanType, *t.INTEGER_TYPES, *t.CHARACTER_TYPES)
-"""A literal's value of these types is what a column carries."""
+"""For these types a literal has the same value as a column."""
 
 
 def literal_rows(plan: n.LogicalNode) -> list[tuple[object, ...]] | None:
-    """What the optimised, constant ``plan`` gives, where nothing has to be computed for it; else None."""
+    """The rows of the optimised, constant ``plan``; None if an expression has to be computed."""
     if not all(isinstance(field.type, _AS_THEY_ARE) for field in plan.fields):
         return None
     if isinstance(plan, n.Values):
@@ -39,6 +39,6 @@ def literal_rows(plan: n.LogicalNode) -> list[tuple[object, ...]] | None:
 
 
 def _value(expression: Expr, row: tuple[Literal, ...]) -> object:
-    found = row[expression.index] if isinstance(expression, InputRef) else expression
-    assert isinstance(found, Literal)
-    return found.value
+    literal = row[expression.index] if isinstance(expression, InputRef) else expression
+    assert isinstance(literal, Literal)
+    return literal.value

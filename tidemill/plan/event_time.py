@@ -1,4 +1,4 @@
-"""Which columns of a plan are event time: in a stream their types say it, in batch they are followed down to
+"""The event-time columns of a plan. In streaming mode their type tells them. In batch mode they are traced to
 the watermark that their table declares."""
 
 from __future__ import annotations
@@ -12,13 +12,13 @@ from tidemill.plan.expressions import AggregateCall, InputRef
 
 
 def event_times(node: n.LogicalNode) -> frozenset[int]:
-    """Field indexes."""
+    """The indexes of the event-time fields of ``node``."""
     typed = frozenset(i for i, f in enumerate(node.fields) if f.type.time_attribute == "ROWTIME")
     return typed or _traced(node)
 
 
 def version_times(node: n.LogicalNode) -> frozenset[int]:
-    """Of a versioned table also the latest (or first) event time of a group: as of then its row holds."""
+    """As ``event_times``, and for a versioned table also the last or first event time of a group."""
     return event_times(node) or _carried(node)
 
 
@@ -49,8 +49,8 @@ def _(node: n.Aggregate) -> frozenset[int]:
 
 
 def _gives_row_value(call: AggregateCall) -> bool:
-    found = declared(call.function)
-    return found is not None and found.gives_row_value
+    aggregate = declared(call.function)
+    return aggregate is not None and aggregate.gives_row_value
 
 
 @singledispatch

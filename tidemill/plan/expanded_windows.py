@@ -1,7 +1,10 @@
-"""Grouping sets over windows: rows are given once per set before they are given their windows, not after.
+"""Grouping sets over windows: moves the Expand, which copies rows per set, below the window table function.
 
-So an aggregation of every set goes window by window over what the window table function reads, as one without
-sets does, and windows that rows make are made of the rows of one combination of a set's keys."""
+    before:  rows -> window -> one copy per grouping set
+    after:   rows -> one copy per grouping set -> window
+
+So the aggregation reads the window table function directly, as an aggregation without sets does. And
+data-driven windows contain the rows of one combination of a set's keys."""
 
 from __future__ import annotations
 
@@ -14,9 +17,9 @@ from tidemill.types.logical import Field
 
 
 def below_windows(expand: n.Expand, keys: tuple[int, ...] = ()) -> n.LogicalNode | None:
-    """The rows of ``expand``, with the windows above it; None where no window is right below, or something
-    but the columns of sets that all have them looks at its columns. ``keys``: fields of ``expand`` by whose
-    values rows make windows. One set is a projection."""
+    """The rows of ``expand`` with the window above it. None if no window is directly below ``expand``, or if
+    ``expand`` changes or computes with the window's columns. ``keys``: the fields of ``expand`` that
+    partition data-driven windows. An Expand with one projection becomes a Project."""
     project, function = _parts(expand)
     if function is None:
         return None
@@ -25,18 +28,18 @@ def below_windows(expand: n.Expand, keys: tuple[int, ...] = ()) -> n.LogicalNode
     if any(role is None and _reads_window(x, width) for x, role in zip(project, roles, strict=True)):
         return None
     plain = [i for i, role in enumerate(roles) if role is None]
-    places = {i: place for place, i in enumerate(plain)}
-    handed: list[int | None] = []
+    column_indexes = {i: place for place, i in enumerate(plain)}
+    window_roles: list[int | None] = []
     for column in zip(*expand.projections, strict=True):
         read = {i for x in column for i in input_indexes(x)}
         if not any(roles[i] is not None for i in read):
-            handed.append(None)
+            window_roles.append(None)
         elif len(set(column)) == 1 and isinstance(column[0], InputRef):
-            handed.append(roles[column[0].index])
+            window_roles.append(roles[column[0].index])
         else:
             return None
-    own = [i for i, role in enumerate(handed) if role is None]
-    time = _free(function.input.fields[function.time], expand)
+    own = [i for i, role in enumerate(window_roles) if role is None]
+    time = _renamed_apart(function.input.fields[function.time], expand)
     below = n.Project(
         fields=(*(expand.input.fields[i] for i in plain), time),
         input=function.input,
@@ -45,7 +48,7 @@ def below_windows(expand: n.Expand, keys: tuple[int, ...] = ()) -> n.LogicalNode
     fields = (*(expand.fields[i] for i in own), time)
     rows = tuple(
         (
-            *(replace_inputs(row[i], lambda j: _moved(expand, j, places)) for i in own),
+            *(replace_inputs(row[i], lambda j: _moved(expand, j, column_indexes)) for i in own),
             InputRef(type=time.type, index=len(plain)),
         )
         for row in expand.projections
@@ -60,16 +63,18 @@ def below_windows(expand: n.Expand, keys: tuple[int, ...] = ()) -> n.LogicalNode
         time=len(own),
         partition=tuple(own.index(k) for k in keys if k in own),
     )
-    shown = [own.index(i) if role is None else len(own) + 1 + role for i, role in enumerate(handed)]
+    output_columns = [
+        own.index(i) if role is None else len(own) + 1 + role for i, role in enumerate(window_roles)
+    ]
     return n.Project(
         fields=expand.fields,
         input=window,
-        expressions=tuple(InputRef(type=window.fields[i].type, index=i) for i in shown),
+        expressions=tuple(InputRef(type=window.fields[i].type, index=i) for i in output_columns),
     )
 
 
 def _parts(expand: n.Expand) -> tuple[tuple[Expr, ...], n.WindowTableFunction | None]:
-    """What ``expand`` reads, over the fields of the window table function below it."""
+    """The expressions that ``expand`` reads, over the fields of the window table function below, and it."""
     below = expand.input
     expressions: tuple[Expr, ...] = tuple(InputRef(type=f.type, index=i) for i, f in enumerate(below.fields))
     if isinstance(below, n.Project):
@@ -81,14 +86,14 @@ def _reads_window(expression: Expr, width: int) -> bool:
     return any(i >= width for i in input_indexes(expression))
 
 
-def _moved(expand: n.Expand, index: int, places: dict[int, int]) -> Expr:
-    return InputRef(type=expand.input.fields[index].type, index=places[index])
+def _moved(expand: n.Expand, index: int, column_indexes: dict[int, int]) -> Expr:
+    return InputRef(type=expand.input.fields[index].type, index=column_indexes[index])
 
 
-def _free(field: Field, expand: n.Expand) -> Field:
+def _renamed_apart(field: Field, expand: n.Expand) -> Field:
     """``field`` under a name that neither ``expand`` nor its input has."""
-    taken = {f.name for f in (*expand.fields, *expand.input.fields)}
+    names = {f.name for f in (*expand.fields, *expand.input.fields)}
     name = field.name
-    while name in taken:
+    while name in names:
         name += "$"
     return Field(name, field.type)

@@ -23,12 +23,12 @@ class Expr:
         return ()
 
     def walk(self) -> Iterator[Expr]:
-        """This expression and all below it, parents first; does not enter subquery plans."""
-        waiting: list[Expr] = [self]
-        while waiting:
-            found = waiting.pop()
-            yield found
-            waiting.extend(reversed(found.children))
+        """This expression and all below it, parents first, but not the plans of subqueries."""
+        stack: list[Expr] = [self]
+        while stack:
+            expr = stack.pop()
+            yield expr
+            stack.extend(reversed(expr.children))
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -84,7 +84,7 @@ class UserCall(Expr):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Cast(Expr):
-    """CAST(operand AS type); ``safe`` is TRY_CAST; ``implicit`` was put in by the binder."""
+    """CAST(operand AS type). ``safe``: TRY_CAST. ``implicit``: added by the binder."""
 
     operand: Expr
     safe: bool = False

@@ -1,6 +1,6 @@
-"""The bound logical plan: relational algebra over typed, uniquely named fields.
+"""The bound logical plan: relational algebra over typed fields with unique names.
 
-Invariants, checked at birth: field names of a node are unique; every index is in range. ``fields``
+Invariants, checked in the constructor: field names of a node are unique; indexes are in range. ``fields``
 of a node are its output columns. Nodes are values: rules build new ones with ``dataclasses.replace``.
 """
 
@@ -54,7 +54,7 @@ class Scan(LogicalNode):
     """A table's physical and metadata columns, in the order of ``columns`` (names in the table).
 
     Computed columns and watermarks are separate Project and Watermark nodes above it. ``filters``
-    are conjuncts over ``fields`` that the source may use to skip data; they stay in a Filter above.
+    are conjuncts over ``fields`` that the source may use to skip data; a Filter above applies them.
     ``options`` are the table's, with OPTIONS hints applied.
     """
 
@@ -89,7 +89,7 @@ class Unary(LogicalNode):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Bundle:
-    """How long rows may wait for their epoch, in ms, and how many it may have; None: not said."""
+    """The longest wait of a row for its epoch, in ms, and the most rows of an epoch; None: no limit."""
 
     latency: int | None = None
     size: int | None = None
@@ -97,7 +97,7 @@ class Bundle:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Project(Unary):
-    """One expression per field. ``bundle``: what a MINI_BATCH hint of its SELECT asks for."""
+    """One expression per field. ``bundle``: of the MINI_BATCH hint of its SELECT."""
 
     expressions: tuple[Expr, ...]
     bundle: Bundle | None = None
@@ -157,7 +157,7 @@ class Unnest(Unary):
     """CROSS/LEFT JOIN UNNEST(collection): fields are the input's, then the element's columns.
 
     ``outer`` keeps a row whose collection is empty or NULL. ``ordinality`` adds a last INT column.
-    ``condition``, over all fields, says which elements there are; ``outer`` looks at what is left.
+    ``condition``, over all fields, filters the elements before ``outer`` looks for a missing element.
     """
 
     collection: Expr
@@ -177,7 +177,7 @@ class TableFunction(Unary):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ChangelogCall:
-    """How TO_CHANGELOG or FROM_CHANGELOG was called; '' and None: not given."""
+    """The arguments of TO_CHANGELOG or FROM_CHANGELOG; '' and None for missing arguments."""
 
     op: str = ""
     mapping: Expr | None = None
@@ -186,9 +186,9 @@ class ChangelogCall:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ToChangelog(Unary):
-    """Every change of the input as a row that stays: its code, then the input's fields.
+    """Every change of the input as an insert-only row: its code, then the input's fields.
 
-    ``codes``: by kind; a change without one is left out.
+    ``codes``: by change kind. Changes without a code are dropped.
     """
 
     codes: tuple[tuple[RowKind, str], ...]
@@ -197,8 +197,8 @@ class ToChangelog(Unary):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class FromChangelog(Unary):
-    """Every row of an insert-only input as the change that its code in column ``op`` says; the fields are the
-    others. A code that is not among ``codes`` fails."""
+    """Every row of an insert-only input as a change, whose kind is the code in column ``op``. The fields are
+    the other columns. A code outside of ``codes`` fails the job."""
 
     op: int
     codes: tuple[tuple[str, RowKind], ...]
@@ -207,7 +207,7 @@ class FromChangelog(Unary):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Months:
-    """What of a window's size, slide and offset is in months; 0 where it is none, or in milliseconds."""
+    """A window's size, slide and offset in months; 0 if missing or in milliseconds."""
 
     size: int = 0
     slide: int = 0
@@ -218,9 +218,9 @@ class Months:
 class WindowTableFunction(Unary):
     """TABLE(TUMBLE(...)) etc.: the input's fields, then window_start, window_end, window_time.
 
-    ``size``, ``slide`` (HOP's slide, the step of what cumulates) and ``offset`` in milliseconds. The gap of
-    windows that rows make is ``size``, 0 where they never end. ``months``: what of these is counted so.
-    ``group``: it was written as a group window. ``position`` is where it is called.
+    ``size``, ``slide`` (HOP's slide, CUMULATE's step) and ``offset`` are in milliseconds. For data-driven
+    windows ``size`` is the gap, 0 if they never end. ``months``: lengths in months. ``group``: it was written
+    as a group window. ``position``: of the call.
     """
 
     kind: WindowKind
@@ -238,8 +238,8 @@ class WindowTableFunction(Unary):
 class MatchRecognize(Unary):
     """Fields are the partition's columns, then one per measure: a row per match.
 
-    ``order``: the time first. ``definitions``: the conditions of variables, by place in the pattern; a
-    variable without one takes any row.
+    ``order``: the time first. ``definitions``: the conditions of variables by index in the pattern. A
+    variable without a condition matches any row.
     """
 
     partition: tuple[int, ...]
@@ -257,7 +257,7 @@ class Join(LogicalNode):
     """``condition`` sees left fields, then right fields; SEMI and ANTI give the left fields only.
 
     ``null_aware`` marks NOT IN's anti join. ``hints`` are STATE_TTL per side: ('LEFT'|'RIGHT', text).
-    ``strategies``: of ``JOIN_STRATEGIES`` what hints wish for, each with its side.
+    ``strategies``: the ``JOIN_STRATEGIES`` of hints, each with its side.
     """
 
     left: LogicalNode
@@ -275,9 +275,9 @@ class Join(LogicalNode):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class LateralJoin(LogicalNode):
-    """``left [LEFT] JOIN LATERAL (right) ON condition``: ``right`` runs for each left row, which is one level
-    out of it. ``condition`` sees left fields, then right fields; ``kind`` is INNER or LEFT. The rules make
-    a Join of it."""
+    """``left [LEFT] JOIN LATERAL (right) ON condition``: ``right`` runs for each left row, and refers to it
+    with level 1. ``condition`` sees left fields, then right fields; ``kind`` is INNER or LEFT. The rules
+    replace it by a Join."""
 
     left: LogicalNode
     right: LogicalNode
@@ -292,10 +292,10 @@ class LateralJoin(LogicalNode):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class TemporalJoin(LogicalNode):
-    """``left [LEFT] JOIN right FOR SYSTEM_TIME AS OF left.time``: every left row with the right row as it was
-    at the time in its field ``time``. ``kind`` is INNER or LEFT; ``condition`` sees left fields, then right
-    fields: what does not hold is not found, the version before is not asked. ``version``: the right field
-    that says since when a row holds; None by processing time. ``retry``: what a LOOKUP hint says."""
+    """``left [LEFT] JOIN right FOR SYSTEM_TIME AS OF left.time``: joins each left row with the right row's
+    version at the time in the left field ``time``. ``kind`` is INNER or LEFT. ``condition`` sees left fields,
+    then right fields; if it rejects that version, older versions are not tried. ``version``: the right field
+    with a version's start; None by processing time. ``retry``: of a LOOKUP hint."""
 
     left: LogicalNode
     right: LogicalNode
@@ -326,12 +326,12 @@ class SetOp(LogicalNode):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Sink(Unary):
-    """INSERT INTO: the input's columns are the sink's physical (and writable metadata) columns by place,
-    whatever their names, and cast where a value would not fit as it is; ``fields`` are the sink's own.
+    """INSERT INTO: the input's columns are the sink's physical and writable metadata columns by position;
+    names may differ. ``fields`` are the sink's own.
 
     ``conflict`` is '', 'ERROR', 'NOTHING' or 'DEDUPLICATE' of ON CONFLICT; ``static_partition`` and
     ``overwrite`` come from INSERT OVERWRITE / PARTITION (...). ``target_columns`` as written, if any.
-    ``deletes``: the rows are those that a DELETE takes out, in batch mode.
+    ``deletes``: the rows are the rows that a DELETE removes in batch mode.
     """
 
     table: CatalogTable

@@ -1,8 +1,8 @@
-"""Walks over plans that share sub-plans: what a walk did at a node it does not do again.
+"""Walks over plans with shared sub-plans that visit each node once.
 
-A CTE that is read twice is one object with two readers, and ``n`` such CTEs over each other are n nodes
-that a plain recursion would visit 2^n times. ``once_per_node`` gives a recursive function a memory that
-lasts as long as its outermost call, so the walk is linear and its results share what the plan shares.
+A CTE that is read twice is one object with two readers. A plain recursion would visit ``n`` such CTEs over
+each other 2^n times. ``once_per_node`` gives a recursive function a cache for the time of its outermost call.
+So the walk is linear, and its results share the sub-plans that the plan shares.
 """
 
 from __future__ import annotations
@@ -16,24 +16,24 @@ T = TypeVar("T")
 
 
 def once_per_node(walk: Callable[..., T]) -> Callable[..., T]:
-    """``walk(node, *more)``, pure and recursive, with one answer per node (by identity) and ``more``
-    (by value, which must be hashable)."""
+    """The pure recursive function ``walk(node, *more)`` with a cache. The key is the node's identity and the
+    value of ``more``, which must be hashable."""
     memory = threading.local()
 
     @wraps(walk)
     def remembered(node: object, *more: object) -> T:
-        known: dict[Any, tuple[object, T]] | None = getattr(memory, "known", None)
-        if known is None:
-            memory.known = {}
+        cache: dict[Any, tuple[object, T]] | None = getattr(memory, "cache", None)
+        if cache is None:
+            memory.cache = {}
             try:
                 return remembered(node, *more)
             finally:
-                del memory.known
+                del memory.cache
         key = (id(node), *more)
-        found = known.get(key)
-        if found is None:
-            # The node is kept with its answer: a freed one's id could come again.
-            found = known[key] = (node, walk(node, *more))
-        return found[1]
+        cached = cache.get(key)
+        if cached is None:
+            # The cache keeps the node alive: another node could get the id of a freed node.
+            cached = cache[key] = (node, walk(node, *more))
+        return cached[1]
 
     return remembered

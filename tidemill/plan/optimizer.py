@@ -2,9 +2,9 @@
 
 A rule is a function ``node -> node | None`` (None: nothing to do) over one node and what is below it.
 The driver applies a rule at every node, inputs first, until none has anything left to do; a rule must
-therefore make progress. Invariant, checked after each application: the node's fields keep their
-names and types, nullability included; the guilty rule is named. A node with several readers is visited
-once, and one that a pass leaves as it is not again. Cost: passes times nodes; plans are small.
+therefore make progress. Invariant, checked after each application: a node's fields keep their
+names and types, nullability included; the error names the guilty rule. A node with several readers is visited
+once. A node that a pass did not change is not visited again. Cost: passes times nodes; plans are small.
 """
 
 from __future__ import annotations
@@ -40,15 +40,15 @@ from tidemill.plan.subquery_expressions import Subquery
 
 Rule = Callable[[LogicalNode], LogicalNode | None]
 Done = dict[tuple[int, Rule], tuple[LogicalNode, LogicalNode]]
-"""By a node's identity and a rule the node, and what the rule has made of it and all below."""
+"""By node identity and rule: the node, and the result of the rule at the node and all nodes below."""
 LIMIT = 100
-"""Applications of one rule at one node before it is said to loop."""
+"""Applications of one rule at one node before the driver reports a loop."""
 
 
 @dataclass(frozen=True, slots=True)
 class Phase:
-    """Rules that are repeated together until the plan stands still; ``root``: they see the whole plan;
-    ``once``: they are not repeated, as they would find the same again."""
+    """Rules that are repeated together until none changes the plan. ``root``: they see the whole plan.
+    ``once``: they are not repeated, because they would find the same work again."""
 
     name: str
     rules: tuple[Rule, ...]
@@ -57,12 +57,12 @@ class Phase:
 
 
 PHASES: tuple[Phase, ...] = (
-    # First: the forms that the binder makes are what it recognises, and its joins want pushing.
+    # First: it recognises the binder's forms, and conditions are pushed into its joins.
     Phase("unnest", (rows_of_nothing, unnest_subqueries), root=True),
     Phase(
         "push",
         (
-            # Before what recurses as deep as they are.
+            # Before rules that recurse as deep as the chains.
             balance_chains,
             simplify_conditions,
             factor_disjunctions,
@@ -76,15 +76,15 @@ PHASES: tuple[Phase, ...] = (
             merge_projects,
         ),
     ),
-    # Branches are as plain as they get; what many of them read is pruned below as one.
+    # Branches are simplified; a source that many of them share is pruned below as one.
     Phase("fold", (fold_unions,)),
-    # Every condition is at its join; each rule's order gives conditions that can move on.
+    # Every condition is at its join; a new join order lets conditions move further.
     Phase("connect", (connect_joins,), root=True),
     Phase("imply", (imply_filters,), root=True, once=True),
     Phase("push again", (push_filters, push_join_conditions, merge_projects)),
-    # Filters are where they stay: what they read is known.
+    # Filters do not move any more, so the columns that they read are final.
     Phase("prune", (prune_columns,), root=True),
-    # Pruning leaves projections that only pass on; scans have their final columns.
+    # Pruning leaves projections that only pick columns; scans have their final columns.
     Phase("settle", (expand_below_windows, merge_projects, push_into_scans)),
     # Last: merging would put the calls back into expressions.
     Phase("isolate", (isolate_user_calls, merge_picks)),
@@ -92,7 +92,7 @@ PHASES: tuple[Phase, ...] = (
 
 
 def optimize(plan: LogicalNode) -> LogicalNode:
-    """An equal plan that runs better: the same fields, the same rows. What it shares stays shared."""
+    """An equivalent, cheaper plan with the same fields and rows. Shared sub-plans stay shared."""
     return with_room(lambda: _optimized(plan))
 
 
@@ -109,9 +109,9 @@ def _check_no_subqueries(plan: LogicalNode) -> None:
     for child in plan.inputs:
         _check_no_subqueries(child)
     parts = (part for expr in node_expressions(plan) for part in expr.walk())
-    for found in (part for part in parts if isinstance(part, Subquery)):
+    for subquery in (part for part in parts if isinstance(part, Subquery)):
         message = f"A subquery in {type(plan).__name__} is not supported"
-        raise NotSupportedError(message, position=found.position)
+        raise NotSupportedError(message, position=subquery.position)
 
 
 def _settle(plan: LogicalNode, phase: Phase, done: Done) -> LogicalNode:
@@ -134,13 +134,13 @@ def _apply(plan: LogicalNode, rule: Rule) -> LogicalNode:
 
 
 def apply_everywhere(plan: LogicalNode, rule: Rule, done: Done) -> LogicalNode:
-    """``rule`` at every node, inputs first; at a node where it is ``done`` it is not asked again."""
+    """Applies ``rule`` at every node, inputs first. ``done`` caches the results of nodes."""
     key = id(plan), rule
-    found = done.get(key)
-    if found is None:
-        # The node is kept with its answer: a freed one's id could come again.
-        found = done[key] = plan, _everywhere(plan, rule, done)
-    return found[1]
+    cached = done.get(key)
+    if cached is None:
+        # The cache keeps the node alive: another node could get the id of a freed node.
+        cached = done[key] = plan, _everywhere(plan, rule, done)
+    return cached[1]
 
 
 def _everywhere(plan: LogicalNode, rule: Rule, done: Done) -> LogicalNode:

@@ -1,8 +1,9 @@
-"""What MATCH_RECOGNIZE looks for, and the expressions that only its clauses have.
+"""The pattern of MATCH_RECOGNIZE, and the expressions of its clauses.
 
-A pattern is a sequence of variables with quantifiers. DEFINE and MEASURES look at rows through variables:
-``A.x`` is ``x`` of the last row of A, FIRST and LAST count rows from either end, aggregates go over all of
-them. ``variable`` is a place in the pattern, or EVERY: the rows of all variables, as of a column without one.
+A pattern is a sequence of variables with quantifiers. DEFINE and MEASURES read rows through variables:
+``A.x`` is ``x`` of the last row of A, FIRST and LAST count rows from either end, and aggregates read all rows
+of A. ``variable`` is an index in the pattern. EVERY means the rows of all variables, for a column without a
+variable.
 """
 
 from __future__ import annotations
@@ -17,7 +18,7 @@ EVERY = -1
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class PatternVariable:
-    """Takes ``least`` to ``most`` (None: any number of) rows; ``greedy``: as many as it can."""
+    """Matches ``least`` to ``most`` rows (None: no limit). ``greedy``: as many as possible."""
 
     name: str
     least: int = 1
@@ -31,7 +32,7 @@ class PatternVariable:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class AfterMatch:
-    """Where the search goes on; ``variable``: which one FIRST and LAST mean."""
+    """The row where the search resumes. ``variable``: of SKIP TO FIRST and SKIP TO LAST."""
 
     to: SkipTo
     variable: int = 0
@@ -39,7 +40,7 @@ class AfterMatch:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Pattern:
-    """``within``: milliseconds in which a match lies, the bound itself excluded."""
+    """``within``: the exclusive limit of a match's duration in milliseconds."""
 
     variables: tuple[PatternVariable, ...]
     after: AfterMatch
@@ -53,7 +54,7 @@ class Pattern:
 class PatternColumn(Expr):
     """``operand``, over the input, of one row of ``variable``: ``offset`` rows from its last one (or first).
 
-    ``plain``: written without FIRST and LAST. ``name``: what the variable is called, '*' for EVERY.
+    ``plain``: written without FIRST and LAST. ``name``: of the variable, '*' for EVERY.
     """
 
     operand: Expr

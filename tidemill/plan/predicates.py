@@ -1,4 +1,4 @@
-"""Conditions as lists of conjuncts, and what can be said of one without running it."""
+"""Conditions as lists of conjuncts, and properties of conditions known from their form."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ def conjuncts(condition: Expr) -> tuple[Expr, ...]:
 
 
 def disjuncts(condition: Expr) -> tuple[Expr, ...]:
-    """The operands of nested ORs, in order; the condition itself where it is none."""
+    """The operands of nested ORs, in order; the condition itself if it is no OR."""
     if isinstance(condition, Call) and condition.function == "OR":
         return tuple(x for arg in condition.args for x in disjuncts(arg))
     return (condition,)
@@ -79,7 +79,7 @@ def null_if_null(expr: Expr, columns: frozenset[int]) -> bool:
 
 
 def null_aware_condition(condition: Expr) -> Expr:
-    """The condition of a NOT IN's anti join: its equalities hold as well where a side is NULL."""
+    """The condition of a NOT IN's anti join: ``a = b`` becomes ``a = b OR a IS NULL OR b IS NULL``."""
     return conjunction(_or_null(part) for part in conjuncts(condition))
 
 
@@ -90,33 +90,33 @@ def _or_null(part: Expr) -> Expr:
 
 
 def or_null(a: Expr, b: Expr, *, kind: LogicalType | None = None) -> Expr:
-    """``a = b``, or not known to differ."""
+    """``a = b OR a IS NULL OR b IS NULL``, without tests of operands that are NOT NULL."""
     nullable = [x for x in (a, b) if x.type.nullable]
     kind = BooleanType(nullable=bool(nullable)) if kind is None else kind
     plain = BooleanType(nullable=False)
     nulls = [Call(type=plain, function="IS NULL", args=(x,)) for x in nullable]
-    found: Expr = Call(type=kind, function="=", args=(a, b))
+    equality: Expr = Call(type=kind, function="=", args=(a, b))
     for null in nulls:
-        found = Call(type=kind, function="OR", args=(null, found))
-    return found
+        equality = Call(type=kind, function="OR", args=(null, equality))
+    return equality
 
 
-def unless_null(condition: Expr) -> tuple[Expr, Expr] | None:
-    """The two that ``condition`` wants equal, or not known to differ: see ``or_null``."""
+def operands_of_or_null(condition: Expr) -> tuple[Expr, Expr] | None:
+    """The operands of a condition that ``or_null`` built; None for other conditions."""
     parts = disjuncts(condition)
     equal = [x for x in parts if isinstance(x, Call) and x.function == "="]
     if len(equal) != 1:
         return None
     a, b = equal[0].args
-    wanted = [x for x in (a, b) if x.type.nullable]
+    nullable = [x for x in (a, b) if x.type.nullable]
     nulls = [x.args[0] for x in parts if isinstance(x, Call) and x.function == "IS NULL"]
-    if len(parts) != 1 + len(nulls) or len(nulls) != len(wanted) or any(x not in wanted for x in nulls):
+    if len(parts) != 1 + len(nulls) or len(nulls) != len(nullable) or any(x not in nullable for x in nulls):
         return None
     return (a, b) if nulls else None
 
 
 def equal_columns(part: Expr, width: int) -> tuple[int, int] | None:
-    """A left and a right field that ``part`` says are equal."""
+    """The left and the right field that ``part`` compares with ``=``; None for other conditions."""
     if not isinstance(part, Call) or part.function != "=":
         return None
     a, b = part.args

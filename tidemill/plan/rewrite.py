@@ -1,6 +1,6 @@
-"""Rebuilding expressions and nodes: the one place that knows which parts hold which.
+"""Rebuilding expressions and nodes: only this module knows the parts of every node and expression.
 
-Every function returns the same object where nothing changed, so a rule can tell by ``is``.
+Every function returns the same object if nothing changed, so a rule can test the result with ``is``.
 """
 
 from __future__ import annotations
@@ -53,10 +53,10 @@ def map_expr(expr: e.Expr, rewrite: Rewrite) -> e.Expr:
 
 
 def map_down(expr: e.Expr, rewrite: Callable[[e.Expr], e.Expr | None]) -> e.Expr:
-    """Top-down: where ``rewrite`` answers an expression it stands as it is; None goes on below."""
-    found = rewrite(expr)
-    if found is not None:
-        return found
+    """Top-down: if ``rewrite`` returns None, the children are rewritten; otherwise its result is final."""
+    replacement = rewrite(expr)
+    if replacement is not None:
+        return replacement
     children = expr.children
     mapped = tuple(map_down(c, rewrite) for c in children)
     same = all(a is b for a, b in zip(children, mapped, strict=True))
@@ -123,48 +123,48 @@ def _(node: n.Join | n.LateralJoin | n.TemporalJoin) -> tuple[e.Expr, ...]:
 
 
 @singledispatch
-def with_expressions(node: n.LogicalNode, found: tuple[e.Expr, ...]) -> n.LogicalNode:
+def with_expressions(node: n.LogicalNode, expressions: tuple[e.Expr, ...]) -> n.LogicalNode:
     """``node`` with other expressions, in the order of ``node_expressions``."""
     return node
 
 
 @with_expressions.register
-def _(node: n.Project, found: tuple[e.Expr, ...]) -> n.LogicalNode:
-    return replace(node, expressions=found)
+def _(node: n.Project, expressions: tuple[e.Expr, ...]) -> n.LogicalNode:
+    return replace(node, expressions=expressions)
 
 
 @with_expressions.register
-def _(node: n.Filter, found: tuple[e.Expr, ...]) -> n.LogicalNode:
-    return replace(node, condition=found[0])
+def _(node: n.Filter, expressions: tuple[e.Expr, ...]) -> n.LogicalNode:
+    return replace(node, condition=expressions[0])
 
 
 @with_expressions.register
-def _(node: n.Watermark, found: tuple[e.Expr, ...]) -> n.LogicalNode:
-    return replace(node, expression=found[0])
+def _(node: n.Watermark, expressions: tuple[e.Expr, ...]) -> n.LogicalNode:
+    return replace(node, expression=expressions[0])
 
 
 @with_expressions.register
-def _(node: n.Expand, found: tuple[e.Expr, ...]) -> n.LogicalNode:
+def _(node: n.Expand, expressions: tuple[e.Expr, ...]) -> n.LogicalNode:
     width = len(node.fields)
-    rows = tuple(found[i : i + width] for i in range(0, len(found), width))
+    rows = tuple(expressions[i : i + width] for i in range(0, len(expressions), width))
     return replace(node, projections=rows)
 
 
 @with_expressions.register
-def _(node: n.Unnest, found: tuple[e.Expr, ...]) -> n.LogicalNode:
-    return replace(node, collection=found[0])
+def _(node: n.Unnest, expressions: tuple[e.Expr, ...]) -> n.LogicalNode:
+    return replace(node, collection=expressions[0])
 
 
 @with_expressions.register
-def _(node: n.TableFunction, found: tuple[e.Expr, ...]) -> n.LogicalNode:
-    return replace(node, args=found)
+def _(node: n.TableFunction, expressions: tuple[e.Expr, ...]) -> n.LogicalNode:
+    return replace(node, args=expressions)
 
 
 @with_expressions.register(n.Join)
 @with_expressions.register(n.LateralJoin)
 @with_expressions.register(n.TemporalJoin)
-def _(node: n.Join | n.LateralJoin | n.TemporalJoin, found: tuple[e.Expr, ...]) -> n.LogicalNode:
-    return replace(node, condition=found[0])
+def _(node: n.Join | n.LateralJoin | n.TemporalJoin, expressions: tuple[e.Expr, ...]) -> n.LogicalNode:
+    return replace(node, condition=expressions[0])
 
 
 @singledispatch
@@ -205,18 +205,18 @@ def map_inputs(node: n.LogicalNode, rewrite: Callable[[n.LogicalNode], n.Logical
     return node if same else with_inputs(node, after)
 
 
-def _depth(node: n.LogicalNode, place: int) -> int:
-    """How many levels below ``node`` its input number ``place`` stands."""
-    return int(isinstance(node, n.LateralJoin) and place == 1)
+def _depth(node: n.LogicalNode, input_index: int) -> int:
+    """The levels that input ``input_index`` is below ``node``: 1 for the right side of a lateral join."""
+    return int(isinstance(node, n.LateralJoin) and input_index == 1)
 
 
 @once_per_node
 def map_outer_refs(
     plan: n.LogicalNode, rewrite: Callable[[e.OuterRef], e.Expr | None], level: int = 1
 ) -> n.LogicalNode:
-    """Rewrites the references out of ``plan`` to the query ``level`` levels above it.
+    """Rewrites references in ``plan`` to the query that is ``level`` levels above it.
 
-    ``rewrite`` gets the reference as it stands (its level counts from where it stands); None keeps it.
+    ``rewrite`` gets the reference with its own level, counted from its own query; None keeps the reference.
     """
 
     def one(expr: e.Expr) -> e.Expr:
@@ -234,9 +234,9 @@ def map_outer_refs(
     return map_node_expressions(below, lambda expr: map_expr(expr, one))
 
 
-def risen(plan: n.LogicalNode) -> n.LogicalNode:
-    """``plan``, of which nothing refers to the level right above it, one level further out: its references
-    count one level less."""
+def lower_outer_levels(plan: n.LogicalNode) -> n.LogicalNode:
+    """``plan`` moved up by one query level: its outer references count one level less. No reference in
+    ``plan`` may have level 1."""
     for level in sorted({reach for reach, _ in _reaching(plan)}):
         plan = map_outer_refs(plan, lambda ref: replace(ref, level=ref.level - 1), level)
     return plan
@@ -257,7 +257,8 @@ def expr_outer_refs(expr: e.Expr) -> frozenset[e.OuterRef]:
 
 
 Reaching = frozenset[tuple[int, e.OuterRef]]
-"""References with how many levels above the plan they reach: their own level counts from where they stand."""
+"""References with the levels above the plan that they reach. A reference's own level counts from its
+query."""
 
 
 @once_per_node
@@ -266,39 +267,39 @@ def _reaching(plan: n.LogicalNode) -> Reaching:
     return frozenset().union(*below, *(_expr_reaching(root) for root in node_expressions(plan)))
 
 
-def _beyond(found: Reaching, by: int) -> Reaching:
-    """What reaches out of a plan also reaches out of one that is ``by`` levels above it."""
-    return frozenset((reach - by, ref) for reach, ref in found if reach > by)
+def _beyond(reaching: Reaching, by: int) -> Reaching:
+    """The references that also leave a plan ``by`` levels above, with their levels above that plan."""
+    return frozenset((reach - by, ref) for reach, ref in reaching if reach > by)
 
 
 def _expr_reaching(expr: e.Expr) -> Reaching:
-    found: set[tuple[int, e.OuterRef]] = set()
+    reaching: set[tuple[int, e.OuterRef]] = set()
     for part in expr.walk():
         inner = subplan(part)
         if inner is not None:
-            found |= _beyond(_reaching(inner), 1)
+            reaching |= _beyond(_reaching(inner), 1)
         if isinstance(part, e.OuterRef):
-            found.add((part.level, part))
-    return frozenset(found)
+            reaching.add((part.level, part))
+    return frozenset(reaching)
 
 
 def input_indexes(expr: e.Expr) -> frozenset[int]:
-    """The input columns that ``expr`` reads, those its subqueries read included."""
+    """The input columns that ``expr`` and its subqueries read."""
     own = {x.index for x in expr.walk() if isinstance(x, e.InputRef)}
-    for found in expr.walk():
-        inner = subplan(found)
+    for part in expr.walk():
+        inner = subplan(part)
         if inner is not None:
             own |= {x.index for x in outer_refs_at(inner, 1)}
     return frozenset(own)
 
 
 def replace_inputs(expr: e.Expr, substitute: Callable[[int], e.Expr]) -> e.Expr:
-    """Every input column replaced, in subqueries too (there only a column may take its place)."""
+    """``expr`` with every input column replaced. In subqueries only a column may be the replacement."""
 
     def outer(ref: e.OuterRef) -> e.Expr:
-        found = substitute(ref.index)
-        assert isinstance(found, e.InputRef), "a correlated column was replaced by an expression"
-        return e.OuterRef(type=found.type, level=ref.level, index=found.index)
+        column = substitute(ref.index)
+        assert isinstance(column, e.InputRef), "a correlated column was replaced by an expression"
+        return e.OuterRef(type=column.type, level=ref.level, index=column.index)
 
     def one(expr: e.Expr) -> e.Expr:
         inner = subplan(expr)
@@ -310,20 +311,20 @@ def replace_inputs(expr: e.Expr, substitute: Callable[[int], e.Expr]) -> e.Expr:
 
 
 def shift_inputs(expr: e.Expr, by: int) -> e.Expr:
-    """The expression over a row where its columns stand ``by`` further right."""
+    """The expression over a row whose columns are shifted ``by`` to the right."""
     return move_inputs(expr, lambda index: index + by)
 
 
-def move_inputs(expr: e.Expr, place: Callable[[int], int]) -> e.Expr:
-    """The expression over a row where column i stands at ``place(i)``."""
+def move_inputs(expr: e.Expr, new_index: Callable[[int], int]) -> e.Expr:
+    """The expression over a row in which column i has the index ``new_index(i)``."""
 
     def outer(ref: e.OuterRef) -> e.Expr:
-        return replace(ref, index=place(ref.index))
+        return replace(ref, index=new_index(ref.index))
 
     def one(expr: e.Expr) -> e.Expr:
         inner = subplan(expr)
         if inner is not None:
             return with_subplan(expr, map_outer_refs(inner, outer))
-        return replace(expr, index=place(expr.index)) if isinstance(expr, e.InputRef) else expr
+        return replace(expr, index=new_index(expr.index)) if isinstance(expr, e.InputRef) else expr
 
     return map_expr(expr, one)

@@ -1,5 +1,5 @@
-"""Expressions that hold a plan. They are above both plans and expressions, and gone once the rules have run:
-each has become a join."""
+"""Expressions that contain a plan. This module imports both plans and expressions. The rules replace every
+subquery by a join."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from tidemill.plan.nodes import LogicalNode
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Subquery(Expr):
-    """``position`` is where it stands in the text."""
+    """``position`` is its position in the SQL text."""
 
     plan: LogicalNode
     position: Position | None = field(default=None, compare=False, repr=False)

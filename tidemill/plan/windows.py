@@ -1,8 +1,8 @@
-"""Which columns of a plan tell the window that a row is in.
+"""The columns of a plan that identify the window of a row.
 
-A window table function gives ``window_start``, ``window_end`` and ``window_time``; projections, filters
-and what works window by window (aggregation by the window, Top-N in it, a join on it) hand them on. A row's
-window is its start and its end: an operator works window by window only where both are there."""
+A window table function adds ``window_start``, ``window_end`` and ``window_time``. Projections, filters and
+operators by window (window aggregation, window Top-N, window join) pass them on. A row's window is its start
+and its end, so an operator works by window only if the plan has both columns."""
 
 from __future__ import annotations
 
@@ -29,19 +29,19 @@ class WindowColumns:
         return self.starts | self.ends | self.times
 
     def tell_window(self, columns: tuple[int, ...]) -> bool:
-        """Whether a window's start and end are among ``columns``."""
+        """Whether ``columns`` include the window's start and end."""
         chosen = frozenset(columns)
         return bool(chosen & self.starts and chosen & self.ends)
 
     def shifted(self, by: int) -> WindowColumns:
-        """The columns behind ``by`` others."""
+        """The columns shifted ``by`` to the right."""
         starts, ends, times = (
             frozenset(i + by for i in columns) for columns in (self.starts, self.ends, self.times)
         )
         return WindowColumns(function=self.function, starts=starts, ends=ends, times=times)
 
     def with_columns(self, other: WindowColumns) -> WindowColumns:
-        """These, and those of rows in the same window."""
+        """These columns, and the window columns of the other side of a window join."""
         return WindowColumns(
             function=self.function,
             starts=self.starts | other.starts,
@@ -49,10 +49,10 @@ class WindowColumns:
             times=self.times | other.times,
         )
 
-    def moved(self, places: list[int | None]) -> WindowColumns | None:
-        """The columns of a node whose field i is the input's column ``places[i]``."""
+    def moved(self, input_columns: list[int | None]) -> WindowColumns | None:
+        """The columns of a node whose field i is the input's column ``input_columns[i]``."""
         starts, ends, times = (
-            frozenset(i for i, p in enumerate(places) if p in columns)
+            frozenset(i for i, p in enumerate(input_columns) if p in columns)
             for columns in (self.starts, self.ends, self.times)
         )
         if not starts | ends | times:
@@ -62,7 +62,7 @@ class WindowColumns:
 
 @once_per_node
 def window_columns(node: n.LogicalNode) -> WindowColumns | None:
-    """None where rows are in no window that their columns tell."""
+    """The window columns of ``node``; None if its columns do not identify a window."""
     return _columns(node)
 
 
@@ -97,20 +97,20 @@ def _(node: n.Project) -> WindowColumns | None:
 
 @_columns.register
 def _(node: n.Expand) -> WindowColumns | None:
-    """Columns that every projection hands on."""
+    """The columns that every projection passes on at the same index."""
     below = window_columns(node.input)
     if below is None:
         return None
-    places: list[int | None] = []
+    input_columns: list[int | None] = []
     for column in zip(*node.projections, strict=True):
         indexes = {x.index if isinstance(x, InputRef) else None for x in column}
-        places.append(indexes.pop() if len(indexes) == 1 else None)
-    return below.moved(places)
+        input_columns.append(indexes.pop() if len(indexes) == 1 else None)
+    return below.moved(input_columns)
 
 
 @_columns.register
 def _(node: n.Over) -> WindowColumns | None:
-    """Of a call per window and key; others look beyond the window."""
+    """Window Top-N keeps the window: the partition includes it. Other OVER calls read several windows."""
     below = window_columns(node.input)
     if below is None or not all(below.tell_window(call.partition) for call in node.calls):
         return None
@@ -127,7 +127,7 @@ def _(node: n.Aggregate) -> WindowColumns | None:
 
 @_columns.register
 def _(node: n.Join) -> WindowColumns | None:
-    """Of a join on the window, those of the sides whose rows are never padded with NULLs."""
+    """A window join keeps the windows of the sides that it does not pad with NULLs."""
     windows = joined_windows(node)
     if windows is None or node.kind is n.JoinKind.FULL:
         return None
@@ -145,13 +145,13 @@ class JoinedWindows:
     right: WindowColumns
 
     def are(self, left: int, right: int) -> bool:
-        """Whether a column of either side is the same end of the window."""
+        """Whether the left and the right column are both window starts, or both window ends."""
         both = (left in self.left.starts, left in self.left.ends)
         return any(both) and both == (right in self.right.starts, right in self.right.ends)
 
 
 def joined_windows(node: n.Join) -> JoinedWindows | None:
-    """None where the condition does not bring together windows by their start and their end."""
+    """None if the join's condition does not equate the start and the end of the windows of both sides."""
     left, right = window_columns(node.left), window_columns(node.right)
     if left is None or right is None or node.null_aware:
         return None

@@ -31,9 +31,9 @@ from tidemill.functions.decimal_sums import RAN_OVER
 from tidemill.functions.render import render_sql
 from tidemill.interrupts import can_be_heard, ended_by_interrupt
 from tidemill.physical.batch import nodes as b
-from tidemill.physical.batch.portions import portioned
+from tidemill.physical.batch.portions import limit_by_portions
 from tidemill.physical.batch.view.flink_view import flink_view
-from tidemill.physical.batch.volumes import exchanged
+from tidemill.physical.batch.volumes import exchanged_bytes
 from tidemill.runtime.batch_scans import BatchScans
 from tidemill.runtime.compile.constraints import constraints
 from tidemill.runtime.job_plan import batch_plan
@@ -113,7 +113,7 @@ def run_tasks(root: b.BatchNode, request: JobRequest, tasks: Callable[[DataFrame
 
 def _settings(root: b.BatchNode, request: JobRequest, way: Way) -> dict[str, str]:
     """Spark's, of the job's session."""
-    volume = with_room(lambda: exchanged(root, request.config.read(DYNAMIC_FILTERING)))
+    volume = with_room(lambda: exchanged_bytes(root, request.config.read(DYNAMIC_FILTERING)))
     chosen = batch_settings(request.config, parallelism(request), volume)
     chosen |= BESIDE_UNIONS if asks(root) else {}
     found = unless_given(request.application, chosen) | time_zone(request.zone)
@@ -294,7 +294,7 @@ def _sorted(root: b.BatchNode) -> int | None:
 
 
 def _rows(root: b.BatchNode, request: JobRequest, way: Way, seen: Seen) -> pa.Table:
-    asked = with_room(lambda: portioned(root))
+    asked = with_room(lambda: limit_by_portions(root))
     source = None if asked is None else BatchScans.of(request).portioned(asked.scan)
     if asked is None or source is None:
         found = _all_rows(root, BatchScans.of(request), request, way, seen)

@@ -21,7 +21,7 @@ from tidemill.connectors.metadata import metadata_columns
 from tidemill.errors import ValidationError
 from tidemill.physical.batch import nodes as b
 from tidemill.physical.batch.arrival import scans
-from tidemill.physical.batch.pushed import Pushed, pushed
+from tidemill.physical.batch.pushed import AggregatePushdown, aggregate_pushdown
 from tidemill.physical.batch.view.attributes import Attributes
 from tidemill.plan.column_filters import column_filters
 from tidemill.runtime.compile.context import CompileContext, MakeSource
@@ -67,11 +67,11 @@ class BatchScans:
 
     def grouped(self, spark: SparkSession, node: b.Aggregate) -> tuple[b.Aggregate, DataFrame] | None:
         """What ``node`` is over parts that its table has made, and these."""
-        asked = pushed(node)
+        asked = aggregate_pushdown(node)
         found = None if asked is None else self._grouped_source(asked)
         return None if asked is None or found is None else (asked.merging(node), found.read_all(spark))
 
-    def _grouped_source(self, asked: Pushed) -> Source | None:
+    def _grouped_source(self, asked: AggregatePushdown) -> Source | None:
         node = asked.scan
         connector = registry.validate(node.table, dict(node.options), role="source")
         if metadata_columns(node.table):

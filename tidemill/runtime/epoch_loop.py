@@ -25,7 +25,7 @@ from __future__ import annotations
 import threading
 import time
 from collections.abc import Callable, Hashable, Iterator
-from contextlib import closing, suppress
+from contextlib import closing, nullcontext, suppress
 from dataclasses import dataclass, field, replace
 from functools import partial
 
@@ -57,11 +57,13 @@ from tidemill.runtime.pace import Paces
 from tidemill.runtime.progress import EpochBegun, EpochProgress, JobEvent, JobResumed, so_far
 from tidemill.runtime.snapshots import Held, SnapshotRequests
 from tidemill.runtime.spark.block_files import block_folder
-from tidemill.runtime.spark.epoch_frames import EpochFrames
+from tidemill.runtime.spark.epoch.facts import EpochFacts
+from tidemill.runtime.spark.epoch.frames import EpochFrames
 from tidemill.runtime.spark.failures import translated
 from tidemill.runtime.spark.kernel import LATE_ROWS, EpochTime, Report, ReportParam
 from tidemill.runtime.spark.pools import in_turn
 from tidemill.runtime.spark.reading import is_reading
+from tidemill.runtime.spark.resident.epochs import ResidentEpochs
 from tidemill.runtime.splits import busy_splits, idle_splits
 from tidemill.runtime.stages import Stages
 from tidemill.state.cleanup import StateCollector
@@ -105,6 +107,7 @@ class StreamingJob:
     """Stopped, it first lets go of what waits for time to pass: its sources are taken to have ended."""
     replays: bool = False
     """Its sources are histories: it ends when they have nothing more, bounded or not."""
+    resident: ResidentEpochs | None = None
     requests: SnapshotRequests = field(default_factory=SnapshotRequests)
     _report: Accumulator[Report] = field(init=False)
     _stages: Stages = field(init=False)
@@ -138,7 +141,8 @@ class StreamingJob:
         """Runs epochs until bounded sources end, or all LIMITs over them are full, or ``stopping`` is set.
         Raises TidemillError."""
         try:
-            self._run_epochs()
+            with nullcontext() if self.resident is None else self.resident.workers.used():
+                self._run_epochs()
         finally:
             self.requests.close()
 
@@ -346,12 +350,17 @@ class StreamingJob:
 
     def _run(self, plan: EpochPlan) -> tuple[pa.Table | None, dict[str, list[str]]]:
         context = self.spark.sparkContext
-        with block_folder(context) as folder, closing(self._frames(plan, folder)) as frames, in_turn(context):
-            return run_outputs(self.outputs, frames, plan.epoch)
+        with block_folder(context) as folder:
+            facts = self._facts(plan, folder)
+            discard = partial(self._discard, plan)
+            tokens = None if self.resident is None else self.resident.run(facts, discard)
+            if tokens is not None:
+                return None, tokens
+            with closing(EpochFrames(spark=self.spark, facts=facts)) as frames, in_turn(context):
+                return run_outputs(self.outputs, frames, plan.epoch)
 
-    def _frames(self, plan: EpochPlan, folder: str | None) -> EpochFrames:
-        return EpochFrames(
-            spark=self.spark,
+    def _facts(self, plan: EpochPlan, folder: str | None) -> EpochFacts:
+        return EpochFacts(
             sources=self.sources,
             ranges={key: (plan.start[key], plan.end[key]) for key in self.sources},
             state_root=self.checkpoint.state_root,

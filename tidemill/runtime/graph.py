@@ -1,7 +1,7 @@
 """The exec graph: what an epoch runs. Every expression is Spark SQL text, or a call over such texts; a
 projection may have a second translation, for rows in Python workers (``Arrays``).
 
-The graph is built once per job, from the physical plan. ``runtime.spark.epoch_frames`` turns it into
+The graph is built once per job, from the physical plan. ``runtime.spark.epoch`` turns it into
 lazy frames, epoch by epoch. Nodes have the columns of their frame by name, and up to three hidden
 columns:
 

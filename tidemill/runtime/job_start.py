@@ -18,7 +18,7 @@ from pyspark.sql import DataFrame, SparkSession
 
 from tidemill.catalog.table import CatalogTable
 from tidemill.config.emit_options import LATE_ROWS_TABLE
-from tidemill.config.epoch_options import MAX_BYTES, MAX_ROWS
+from tidemill.config.epoch_options import MAX_BYTES, MAX_ROWS, RESIDENT
 from tidemill.config.execution_options import (
     ARROW_EXPRESSIONS,
     CHECKPOINT_DIRECTORY,
@@ -63,6 +63,7 @@ from tidemill.runtime.progress import EpochProgress, FunctionsChanged, JobBegun,
 from tidemill.runtime.recording import Recording
 from tidemill.runtime.running_job import RunningJob
 from tidemill.runtime.shared_files import ONE_MACHINE, SharedFiles
+from tidemill.runtime.spark.resident.epochs import resident_epochs
 from tidemill.runtime.spark.session import job_session, time_zone
 from tidemill.runtime.tables import make_sink, make_source
 from tidemill.runtime.values_source import ValuesSource
@@ -424,6 +425,7 @@ class _Preparation:
             on_event=request.on_event,
             clock=request.clock,
             late=self._late_table(len(outputs)),
+            resident=resident_epochs(spark, outputs) if request.config.read(RESIDENT) else None,
         )
         nodes = {key: o.node for key, o in outputs.items()}
         tables = {**context.tables, **self.tables}

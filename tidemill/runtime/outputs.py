@@ -10,9 +10,9 @@ import pyarrow as pa
 from pyspark.sql import DataFrame
 from pyspark.sql import functions as F
 
-from tidemill.connectors.api import ArrowSink, Sink
+from tidemill.connectors.api import ArrowSink, BatchMap, Sink
 from tidemill.runtime import graph as g
-from tidemill.runtime.spark.epoch_frames import EpochFrames
+from tidemill.runtime.spark.epoch.frames import EpochFrames
 from tidemill.types.physical import quote
 
 _SINK_COLUMN = "sink"
@@ -65,8 +65,13 @@ def run_outputs(
 
 
 def _staged(frames: EpochFrames, output: SinkOutput, epoch: int) -> DataFrame:
-    sink: object = output.sink
-    stager = sink.stager(epoch) if isinstance(sink, ArrowSink) else None
+    stager = stager_of(output, epoch)
     if stager is not None:
         return frames.mapped(output.node, stager, f"{_TOKEN_COLUMN} STRING")
     return output.sink.stage(frames.frame(output.node), epoch)
+
+
+def stager_of(output: SinkOutput, epoch: int) -> BatchMap | None:
+    """Stages a task's rows where they are made; None if the sink wants them elsewhere."""
+    sink: object = output.sink
+    return sink.stager(epoch) if isinstance(sink, ArrowSink) else None

@@ -1,6 +1,6 @@
-"""Rows of a Python program as a table: Arrow data, pandas frames, lists of elements.
+"""Converts rows of a Python program to a table: Arrow data, pandas frames, lists of elements.
 
-Everything becomes an Arrow table first, whose types say the columns' unless a schema does: a list of
+All rows first become an Arrow table. Its types are the columns' types, unless a schema gives them: a list of
 names, or Flink's ``ROW<name TYPE, ...>``.
 """
 
@@ -25,8 +25,8 @@ Schema = str | Sequence[str] | None
 
 
 def from_pandas(frame: pd.DataFrame, schema: Schema) -> pa.Table:
-    """The frame without its index; timestamps are cut to microseconds, categories are their values, and what
-    pandas takes for missing, NaN among it, is NULL."""
+    """The frame without its index. Timestamps are truncated to microseconds, categories become their values,
+    and missing values (NaN, too) are NULL."""
     try:
         table = pa.Table.from_pandas(frame, preserve_index=False)
     except (pa.ArrowException, TypeError, ValueError, OverflowError) as e:
@@ -41,8 +41,8 @@ def from_elements(elements: Iterable[Any], schema: Schema) -> pa.Table:
         raise ValidationError("from_elements() needs an element at least: a table's types come from them")
     if len({len(row) for row in rows}) > 1:
         raise ValidationError("from_elements(): the elements are not all of one length")
-    wanted = _fields_of(schema)
-    types = [None] * len(rows[0]) if wanted is None else [_plain_type(f.type) for f in wanted]
+    schema_fields = _fields_of(schema)
+    types = [None] * len(rows[0]) if schema_fields is None else [_plain_type(f.type) for f in schema_fields]
     if len(types) != len(rows[0]):
         raise ValidationError(f"The schema has {len(types)} columns, the elements have {len(rows[0])}")
     try:
@@ -54,10 +54,10 @@ def from_elements(elements: Iterable[Any], schema: Schema) -> pa.Table:
 
 
 def fields_of(table: pa.Table, schema: Schema) -> tuple[t.Field, ...]:
-    """The columns as Flink sees them; ValidationError for a type that it has no word for."""
-    wanted = _fields_of(schema)
-    if wanted is not None:
-        return wanted
+    """The columns with Flink's types. ValidationError if Flink has no such type."""
+    schema_fields = _fields_of(schema)
+    if schema_fields is not None:
+        return schema_fields
     return tuple(t.Field(f.name, _type_of(f)) for f in table.schema)
 
 
@@ -69,7 +69,7 @@ def _type_of(field: pa.Field) -> t.LogicalType:
 
 
 def carrier_frame(spark: SparkSession, table: pa.Table, fields: tuple[t.Field, ...]) -> DataFrame:
-    """A Spark frame of the values as ``types.physical`` carries them."""
+    """A Spark frame of the values in their carriers (``types.physical``)."""
     try:
         columns = [_ordered(_carriers(f.type, table.column(i)), f.type) for i, f in enumerate(fields)]
     except pa.ArrowException as e:
@@ -99,7 +99,7 @@ def _(kind: t.MapType, column: pa.ChunkedArray) -> pa.ChunkedArray:
 
 
 def _plain_type(kind: t.LogicalType) -> pa.DataType:
-    """The Arrow type in which Python's own objects are given."""
+    """The Arrow type of Python objects for values of ``kind``."""
     if isinstance(kind, t.TimeType):
         return pa.time64("us")
     if isinstance(kind, t.MapType):
@@ -112,8 +112,8 @@ def _row(element: Any) -> tuple[Any, ...]:
 
 
 def _named(table: pa.Table, schema: Schema) -> pa.Table:
-    wanted = _fields_of(schema)
-    names = [f.name for f in wanted] if wanted is not None else schema
+    schema_fields = _fields_of(schema)
+    names = [f.name for f in schema_fields] if schema_fields is not None else schema
     if names is None:
         names = [str(name) for name in table.column_names]
     if len(names) != table.num_columns:
@@ -133,8 +133,8 @@ def _fields_of(schema: Schema) -> tuple[t.Field, ...] | None:
 
 
 def _narrowed(table: pa.Table) -> pa.Table:
-    """Times of day in milliseconds, timestamps in microseconds: what is finer has no carrier. Values that
-    were written as numbers of a dictionary as themselves."""
+    """``table`` with times of day in milliseconds and timestamps in microseconds, since carriers are not
+    finer, and with dictionaries decoded."""
     schema = pa.schema([pa.field(f.name, _narrow(f.type)) for f in table.schema])
     return table.cast(schema, safe=False)
 

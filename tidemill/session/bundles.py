@@ -1,4 +1,5 @@
-"""MINI_BATCH hints: what they ask for is asked of the whole statement, as an epoch is one bundle for all."""
+"""MINI_BATCH hints. They apply to the whole statement, because an epoch is one mini-batch for all
+operators."""
 
 from __future__ import annotations
 
@@ -13,14 +14,14 @@ from tidemill.plan.rewrite import node_expressions, subplan
 
 
 def bundled(config: Configuration, plans: Sequence[n.LogicalNode]) -> Configuration:
-    """``config`` with what the hints of the bound ``plans`` say: mini-batch is on, with the smallest of the
-    latencies and sizes that they give; without hints as it is."""
-    found = with_room(lambda: [b for plan in plans for b in _bundles(plan)])
-    if not found:
+    """``config`` with the hints of the bound ``plans``: mini-batch is on, with the smallest latency and size
+    of all hints. Without hints ``config`` is unchanged."""
+    hints = with_room(lambda: [b for plan in plans for b in _bundles(plan)])
+    if not hints:
         return config
     config = config.with_value(MINI_BATCH_ENABLED.key, "true")
-    latencies = [b.latency for b in found if b.latency is not None]
-    sizes = [b.size for b in found if b.size is not None]
+    latencies = [b.latency for b in hints if b.latency is not None]
+    sizes = [b.size for b in hints if b.size is not None]
     if latencies:
         config = config.with_value(MINI_BATCH_ALLOW_LATENCY.key, f"{min(latencies)} ms")
     return config.with_value(MINI_BATCH_SIZE.key, str(min(sizes))) if sizes else config
@@ -28,8 +29,8 @@ def bundled(config: Configuration, plans: Sequence[n.LogicalNode]) -> Configurat
 
 @once_per_node
 def _bundles(node: n.LogicalNode) -> frozenset[n.Bundle]:
-    own = {node.bundle} if isinstance(node, n.Project) and node.bundle is not None else set()
-    return frozenset(own).union(*map(_bundles, _below(node)))
+    own_hints = {node.bundle} if isinstance(node, n.Project) and node.bundle is not None else set()
+    return frozenset(own_hints).union(*map(_bundles, _below(node)))
 
 
 def _below(node: n.LogicalNode) -> Iterator[n.LogicalNode]:

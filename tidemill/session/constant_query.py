@@ -1,4 +1,4 @@
-"""A SELECT over literal rows, which needs no job: whoever wants its rows first computes them."""
+"""A SELECT over literal rows, which needs no job: the first reader computes the rows."""
 
 from __future__ import annotations
 
@@ -14,8 +14,8 @@ from tidemill.errors import NotSupportedError, TidemillError
 
 @dataclass(slots=True, kw_only=True)
 class ConstantQuery:
-    """What a caller sees of it is a job that has ended. ``compute`` is called once; what it raises, ``wait``
-    and ``tables`` do, as with any query whose rows cannot be computed."""
+    """Looks like a job that has ended. ``compute`` is called once. ``wait`` and ``tables`` raise its error,
+    as for any failed query."""
 
     name: str
     compute: Callable[[], pa.Table]
@@ -42,7 +42,7 @@ class ConstantQuery:
             raise self._error
 
     def tables(self) -> Iterator[pa.Table]:
-        """Its rows."""
+        """The rows of the query."""
         self.wait()
         assert self._rows is not None
         yield self._rows

@@ -1,4 +1,4 @@
-"""What a session holds between statements: catalogs, options, frames under names.
+"""The state of a session between statements: catalogs, options, named frames.
 
 Also the binder's view of it (``plan.binder.environment.Environment``): names, functions, time zone.
 """
@@ -53,21 +53,17 @@ _LOGGER = logging.getLogger("tidemill")
 class SessionContext:
     """Mutable, one per session; not shared between threads.
 
-    ``module_folders``: where modules of user functions are looked for, besides Python's own path.
-    ``jobs``: its INSERTs; sessions may share them. ``jobs_in``: how many jobs have used a checkpoint
-    directory. ``work``: the name of what Spark does for the statement under way, to give it up by; '' where
-    nobody would. ``on_job`` hears of a started INSERT before anybody waits for it,
-    ``on_altered`` of an altered one.
-    ``statement``: the text of the one that runs.
-    ``compiled``: the statement of the compiled plan that runs; '' for one that was given itself.
-    ``place_job``: where the next INSERT's job keeps its checkpoint, if not where the options say.
-    ``catalogs_url``: the database of catalogs of type ``stored`` that name none, ``catalogs_seal``: how they
-    are kept there.
-    ``rendered``: queries give their values as text, for clients that only show them. ``on_progress``
-    hears of every epoch's end, ``on_event`` of its begin and of resumptions, ``fault`` of every step of a
-    commit; ``clock``: of processing time, in seconds. ``history`` keeps what there is to know of jobs that
-    have ended; None nothing. ``warnings``: what the user was warned of. ``permissions``: what its statements
-    may reach.
+    ``module_folders``: folders with modules of user functions, besides Python's own path. ``jobs``: its jobs;
+    sessions may share them. ``jobs_in``: the number of jobs per checkpoint directory. ``work``: the Spark job
+    group of the current statement, by which it can be canceled; '' for none. ``on_job`` is called with a
+    started INSERT's job before anybody waits for it, ``on_altered`` with an altered one. ``statement``: the
+    text of the current statement. ``compiled``: the statement of the current compiled plan; '' for other
+    statements. ``place_job``: gives the checkpoint directory of the next INSERT's job; None: the options give
+    it. ``catalogs_url``: the default database of catalogs of type ``stored``; ``catalogs_seal`` encrypts
+    them. ``rendered``: queries return texts, for clients that only display them. ``on_progress`` is called at
+    each epoch's end, ``on_event`` at its start and for resumptions, ``fault`` at each step of a commit (for
+    tests). ``clock``: processing time in seconds. ``history`` records ended jobs; None: no records.
+    ``warnings``: the warnings for the user. ``permissions``: limits what statements can access.
     """
 
     def __init__(self, configuration: Configuration | None = None) -> None:
@@ -112,7 +108,7 @@ class SessionContext:
         self.permissions.check_catalog(identifier, options)
 
     def _catalogs_place(self, url: str) -> stored.Place:
-        """Where a stored catalog is kept; ``url`` is '' where it names no database."""
+        """The database of a stored catalog; ``url`` is '' if the catalog names none."""
         if not url:
             return stored.Place(self.catalogs_url(), self.catalogs_seal)
         for place in database_files(url):
@@ -125,7 +121,8 @@ class SessionContext:
         return spark_application(self.configuration)
 
     def _savepoint_of_catalogs(self, options: Mapping[str, str]) -> Savepoint:
-        """``options``: the catalog's; what they do not say of an object store the session's do."""
+        """Opens the savepoint of a catalog. The catalog's ``options`` override the session's for object
+        stores."""
         settings = {**self.configuration, **options}
         if of_savepoint.JOB in options:
             return Savepoint.open(Storage.configured(self._look_at(options[of_savepoint.JOB]), settings))
@@ -133,7 +130,8 @@ class SessionContext:
         return Savepoint.open(Storage.configured(options[of_savepoint.PATH], settings))
 
     def _look_at(self, job_id: str) -> str:
-        """The place of a savepoint of a running job. On the disk of its checkpoint that is a link a file."""
+        """Writes a savepoint of a running job and returns its path. On the checkpoint's disk it consists of
+        links."""
         started = self.jobs.find(job_id)
         if started is None:
             running = tuple(s.job.job_id for s in self.jobs.all() if s.job.is_running())

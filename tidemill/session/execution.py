@@ -1,6 +1,6 @@
-"""Starts what a statement asks for: a streaming job, or a batch job that runs to its end.
+"""Starts the job of a statement: a streaming job, or a batch job that runs to its end.
 
-A streaming SELECT's rows come through a bounded queue, one committed epoch at a time: a slow reader
+The rows of a streaming SELECT come through a bounded queue, one committed epoch at a time: a slow reader
 holds the job back, an abandoned one is cancelled with its result.
 """
 
@@ -48,7 +48,7 @@ _POLL_SECONDS = 0.05
 
 
 def is_batch(context: SessionContext) -> bool:
-    """Raises NotSupportedError for AUTOMATIC, which Flink's SQL refuses, too."""
+    """Whether the session plans in batch mode. NotSupportedError for AUTOMATIC, as in Flink's SQL."""
     mode = context.configuration.read(execution_options.RUNTIME_MODE).upper()
     if mode == "AUTOMATIC":
         raise NotSupportedError(
@@ -59,12 +59,13 @@ def is_batch(context: SessionContext) -> bool:
 
 
 def run_query(context: SessionContext, plan: n.LogicalNode) -> TableResult:
-    """A SELECT: in batch its rows are there on return, in streaming they come as epochs commit."""
+    """Runs a SELECT. In batch mode the result is complete on return; in streaming mode rows arrive per
+    epoch."""
     optimized = planning.optimized(plan)
     if is_batch(context):
-        known = _known(context, optimized)
-        if known is not None:
-            return _result(context, plan.fields, iter((known,)), None, changelog=False)
+        rows_without_job = _literal_table(context, optimized)
+        if rows_without_job is not None:
+            return _result(context, plan.fields, iter((rows_without_job,)), None, changelog=False)
         run = batch_job.constant_rows if is_constant(optimized) else batch_job.run_query
         with file_snapshot():
             table = run(planning.batch(context, optimized), job_request(context, "select"))
@@ -81,19 +82,19 @@ def run_query(context: SessionContext, plan: n.LogicalNode) -> TableResult:
 
 
 def _constant(context: SessionContext, plan: n.LogicalNode, config: Configuration) -> TableResult:
-    """A streaming SELECT over literal rows: they are inserted, in order, and there is an end."""
-    known = _known(context, plan)
-    if known is None:
+    """A streaming SELECT over literal rows: a finite result of inserts, in order."""
+    rows_without_job = _literal_table(context, plan)
+    if rows_without_job is None:
         request = replace(job_request(context, "select"), config=config)
         compute = partial(batch_job.constant_rows, planning.batch(context, plan), request)
     else:
-        compute = partial(_same, known)
+        compute = partial(_same, rows_without_job)
     query = ConstantQuery(name=config.read(pipeline_options.NAME) or "select", compute=compute)
     return _result(context, plan.fields, query.tables(), query, changelog=True)
 
 
-def _known(context: SessionContext, plan: n.LogicalNode) -> pa.Table | None:
-    """The rows of an optimised plan that are there as they stand, without Spark."""
+def _literal_table(context: SessionContext, plan: n.LogicalNode) -> pa.Table | None:
+    """The rows of an optimised plan of literals, without Spark; None if Spark must compute them."""
     if context.rendered or not is_constant(plan):
         return None
     zone_of(context.time_zone)  # refuses a zone that does not exist
@@ -113,7 +114,7 @@ def _same(rows: pa.Table) -> pa.Table:
 
 @contextmanager
 def in_mode(context: SessionContext, mode: str) -> Iterator[None]:
-    """Within, the session plans in this mode."""
+    """Within the context, the session plans in this runtime mode."""
     before = context.configuration
     context.configuration = before.with_value(execution_options.RUNTIME_MODE.key, mode)
     try:
@@ -129,7 +130,7 @@ def starter(
     place: str = "",
     written: Sequence[s.Insert] = (),
 ) -> job_start.InsertsStart:
-    """What starts INSERTs as one streaming job, whose state lies in ``place``. ``written``: the statements,
+    """The start of INSERTs as one streaming job, with its state in ``place``. ``written``: the statements,
     which the job's record keeps."""
     config = bundled(context.configuration, sinks)
     planned = planning.physical_job(config, [optimized_insert(sink) for sink in sinks])
@@ -158,11 +159,11 @@ def application(context: SessionContext) -> SparkSession:
 
 
 def job_request(context: SessionContext, name: str, checkpoint_directory: str = "") -> JobRequest:
-    """What a job of this session needs."""
+    """The request to start a job of this session."""
     config = context.configuration
     zone_of(context.time_zone)  # refuses a zone that does not exist, in terms of our option
     on_progress = context.on_progress
-    on_event: Callable[[JobEvent], None] = partial(_told, context)
+    on_event: Callable[[JobEvent], None] = partial(_warn_and_forward, context)
     if context.history is not None:
         on_progress, on_event = context.history.beside(on_progress, on_event)
     return JobRequest(
@@ -186,29 +187,29 @@ def job_request(context: SessionContext, name: str, checkpoint_directory: str = 
     )
 
 
-def _told(context: SessionContext, event: JobEvent) -> None:
+def _warn_and_forward(context: SessionContext, event: JobEvent) -> None:
     if isinstance(event, ExchangesBlocked | FunctionsChanged | StateTakenOver):
         context.warn(event.text)
     context.on_event(event)
 
 
 def _late_table(context: SessionContext) -> CatalogTable | None:
-    """The table that the option names; ValidationError where there is none."""
+    """The table for late rows. ValidationError if the option names a table that does not exist."""
     name = context.configuration.read(LATE_ROWS_TABLE)
     if not name:
         return None
-    found = context.resolve(context.catalogs.qualify(tuple(name.split("."))))
-    if not isinstance(found, CatalogTable):
+    table = context.resolve(context.catalogs.qualify(tuple(name.split("."))))
+    if not isinstance(table, CatalogTable):
         raise ValidationError(f"'{LATE_ROWS_TABLE.key}': there is no table '{name}'")
-    context.check_table(found, found.options, None)
-    return found
+    context.check_table(table, table.options, None)
+    return table
 
 
 def next_directory(context: SessionContext) -> str:
-    """Where the next streaming job keeps its checkpoint; '' is a temporary directory.
+    """The checkpoint directory of the next streaming job; '' for a temporary directory.
 
-    The first job of a session takes the directory itself, the others ``job-2``, ``job-3``... in it: a script
-    that is run again finds each of its jobs' own.
+    The first job of a session uses the configured directory, the others ``job-2``, ``job-3``... below it. So
+    a script that runs again finds the directory of each of its jobs.
     """
     directory = context.configuration.read(execution_options.CHECKPOINT_DIRECTORY)
     if not directory:
@@ -239,13 +240,14 @@ def _result(
 
 @dataclass(slots=True, kw_only=True)
 class EpochRows:
-    """Committed epochs between the job's thread, which puts, and the reader's, which takes."""
+    """A bounded queue of committed epochs between the job's thread and the reader's."""
 
     closed: threading.Event = field(default_factory=threading.Event)
     _epochs: queue.Queue[pa.Table] = field(default_factory=lambda: queue.Queue(QUEUED_EPOCHS))
 
     def put(self, epoch: int, rows: pa.Table) -> None:
-        """Waits while the reader is ``QUEUED_EPOCHS`` behind; drops the rows when nobody reads any more."""
+        """Adds an epoch. Waits while the reader is ``QUEUED_EPOCHS`` behind; drops the rows if it has
+        gone."""
         while not self.closed.is_set():
             try:
                 return self._epochs.put(rows, timeout=_POLL_SECONDS)
@@ -253,7 +255,7 @@ class EpochRows:
                 continue
 
     def take(self, *, wait: bool) -> pa.Table | None:
-        """The next epoch's rows, None where there are none (yet)."""
+        """The next epoch's rows; None if there are none (yet)."""
         try:
             return self._epochs.get(timeout=_POLL_SECONDS) if wait else self._epochs.get_nowait()
         except queue.Empty:
@@ -286,7 +288,7 @@ class QueryJob:
         self.job.wait(timeout)
 
     def stop(self) -> None:
-        """The rows of the epoch under way still come."""
+        """Stops after the current epoch, whose rows still arrive."""
         self.job.stop()
 
     def cancel(self) -> None:
@@ -304,7 +306,7 @@ class QueryJob:
         raise NotSupportedError("Savepoints of queries are not supported: only INSERTs keep their state.")
 
     def epochs(self) -> Iterator[pa.Table]:
-        """Ends with the job; raises what made it fail, after the rows that were committed before."""
+        """The rows of each epoch, until the job ends. Raises the job's error after the committed rows."""
         while True:
             running = self.job.is_running()
             epoch = self.rows.take(wait=running)

@@ -7,9 +7,10 @@ EXECUTION_PLAN, a detail of Tidemill's own, adds what an epoch runs.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 
 from tidemill.config.batch_options import SHUFFLE_MODE
+from tidemill.config.epoch_options import RESIDENT
 from tidemill.config.execution_options import PARALLELISM
 from tidemill.config.option import Configuration
 from tidemill.deep_calls import with_room
@@ -20,14 +21,18 @@ from tidemill.physical.batch.view.flink_view import flink_view
 from tidemill.physical.batch.view.text import Runs, batch_graph, exchange_modes, explain_batch_text
 from tidemill.physical.explain.advice import advice_of
 from tidemill.physical.explain.text import execution_graph, explain_text
-from tidemill.physical.nodes import PhysicalNode
+from tidemill.physical.nodes import PhysicalNode, Sink
 from tidemill.plan import nodes as n
 from tidemill.plan.once import once_per_node
 from tidemill.runtime import batch_job, batch_scans, job_start
 from tidemill.runtime.execution_text import combined, execution_text
+from tidemill.runtime.graph import ExecNode
+from tidemill.runtime.spark.resident.fitness import OF_SELECT, unfit
+from tidemill.runtime.spark.settings import chosen_master
 from tidemill.session import execution, planning
 from tidemill.session.bundles import bundled
 from tidemill.session.context import SessionContext
+from tidemill.spark_internals.driver import active_context
 
 _CHANGELOG_MODE, _EXECUTION_PLAN = "CHANGELOG_MODE", "EXECUTION_PLAN"
 _JSON, _ADVICE, _COST = "JSON_EXECUTION_PLAN", "PLAN_ADVICE", "ESTIMATED_COST"
@@ -56,7 +61,19 @@ def text(context: SessionContext, plans: Sequence[n.LogicalNode], details: tuple
     job = job_start.unread_job(run, config, frames=context.frames, zone=context.time_zone)
     views = planning.flink_views(config, optimized)
     shown = _shown(plans, views, run, wanted, combined(*job), config)
-    return f"{shown}\n{execution_text(*job)}" if _EXECUTION_PLAN in wanted else shown
+    if _EXECUTION_PLAN not in wanted:
+        return shown
+    return f"{shown}\n{execution_text(*job)}{_epochs(run, job[0], config)}"
+
+
+def _epochs(roots: Sequence[PhysicalNode], outputs: Mapping[str, ExecNode], config: Configuration) -> str:
+    """Whether epochs are resident; '' if nobody has asked for that."""
+    if not config.read(RESIDENT):
+        return ""
+    context = active_context()
+    master = chosen_master(config) if context is None else context.master or ""
+    why = unfit(outputs, master) if all(isinstance(root, Sink) for root in roots) else OF_SELECT
+    return f"Epochs are Spark jobs, because {why}\n" if why else "Small epochs are resident\n"
 
 
 def _batch_text(context: SessionContext, plans: Sequence[n.LogicalNode], wanted: set[str]) -> str:

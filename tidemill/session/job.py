@@ -1,4 +1,4 @@
-"""What a caller may do with a running or finished job, whatever runs it."""
+"""The interface of a running or finished job, whatever runs it."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from tidemill.errors import ExecutionError, ValidationError
 
 
 class JobHandle(Protocol):
-    """One INSERT, STATEMENT SET or SELECT under way."""
+    """One running INSERT, STATEMENT SET or SELECT."""
 
     @property
     def job_id(self) -> str:
@@ -38,17 +38,17 @@ class JobHandle(Protocol):
         ...
 
     def abort(self) -> None:
-        """Gives up the epoch under way, of which nothing is kept, and stops; returns at once."""
+        """Discards the current epoch and stops; returns at once."""
         ...
 
     def stop_with_savepoint(self, directory: str, *, drain: bool = False) -> str:
-        """Stops after the current epoch and writes a savepoint below ``directory``; where it lies. ``drain``:
-        what waits for time to pass comes out before."""
+        """Stops after the current epoch, writes a savepoint below ``directory``, and returns its path.
+        ``drain``: results that wait for time to pass are emitted before."""
         ...
 
     def create_savepoint(self, directory: str = "", *, path: str = "") -> str:
-        """Writes a savepoint after the epoch under way, at ``path`` or below ``directory``, and goes on;
-        where it lies."""
+        """Writes a savepoint after the current epoch, at ``path`` or below ``directory``, and returns its
+        path. The job continues."""
         ...
 
     def is_running(self) -> bool: ...
@@ -56,7 +56,7 @@ class JobHandle(Protocol):
 
 @dataclass(frozen=True, slots=True)
 class EndedJob:
-    """A job of an earlier process. ``error``: what made it fail."""
+    """A job of an earlier process. ``error``: why it failed, '' if it did not."""
 
     job_id: str
     name: str

@@ -13,12 +13,12 @@ from tidemill.session.job import EndedJob, JobHandle
 ENDED = 1_000
 QUERIES = 100
 _TAKEN_DOWN = 30
-"""Seconds at most until it is taken down that a job has ended: a store that is down keeps nobody for ever."""
+"""The longest wait in seconds until a job's end is stored: a store that is down must not block forever."""
 
 
 @dataclass(frozen=True, slots=True)
 class StartedJob:
-    """``query``: it gives its rows to who asked, and is over with these."""
+    """``query``: a SELECT, which ends with its rows."""
 
     job: JobHandle
     started: dt.datetime
@@ -27,8 +27,8 @@ class StartedJob:
 
 @dataclass(slots=True)
 class Jobs:
-    """In the order in which they were started; ended ones stay. Any thread may ask. ``followed``: somebody
-    takes down how each ends, and retires it."""
+    """Jobs in the order of their start, ended ones included. Any thread may call. ``followed``: another
+    thread stores each job's end, and then retires the job."""
 
     followed: bool = False
     _started: list[StartedJob] = field(default_factory=list)
@@ -39,38 +39,38 @@ class Jobs:
             self._started.append(StartedJob(job, dt.datetime.now(dt.UTC)))
 
     def add_query(self, job: JobHandle) -> None:
-        """Of queries the last ``QUERIES`` stay, and of an ended one only what is shown of it."""
+        """Adds a query. Keeps the last ``QUERIES`` ended queries, as ``EndedJob``."""
         with self._lock:
             self._started = [_ended(s) if s.query else s for s in self._started]
             self._started.append(StartedJob(job, dt.datetime.now(dt.UTC), query=True))
             ended = [s for s in self._started if s.query and isinstance(s.job, EndedJob)]
-            for one in ended[:-QUERIES]:
-                self._started.remove(one)
+            for old_query in ended[:-QUERIES]:
+                self._started.remove(old_query)
 
     def retire(self, job: JobHandle, error: str) -> None:
-        """Keeps of an ended job what is shown of it, and of ended jobs the last ``ENDED``."""
+        """Replaces an ended job by an ``EndedJob``, and keeps the last ``ENDED`` of them."""
         with self._lock:
-            kept = EndedJob(job.job_id, job.name, job.status, error)
-            self._started = [StartedJob(kept, s.started) if s.job is job else s for s in self._started]
+            ended_job = EndedJob(job.job_id, job.name, job.status, error)
+            self._started = [StartedJob(ended_job, s.started) if s.job is job else s for s in self._started]
             ended = [s for s in self._started if isinstance(s.job, EndedJob) and not s.query]
             if len(ended) > ENDED:
                 self._started.remove(ended[0])
             self._lock.notify_all()
 
     def cancel(self, started: StartedJob) -> None:
-        """Stops it after its epoch; returns when it has stopped, and that is taken down: who has been told so
-        does not find it at work after a crash."""
+        """Stops a job after its epoch. Returns once the job has stopped and its end is stored, so that the
+        job does not run again after a crash."""
         started.job.cancel()
         self._settled(started)
 
     def stop_with_savepoint(self, started: StartedJob, directory: str, *, drain: bool) -> str:
-        """As ``cancel``; the place of the savepoint, below ``directory``."""
+        """``cancel`` with a savepoint below ``directory``; returns the savepoint's path."""
         path = started.job.stop_with_savepoint(directory, drain=drain)
         self._settled(started)
         return path
 
     def create_savepoint(self, started: StartedJob, directory: str, path: str) -> str:
-        """The place of the savepoint, ``path`` or one below ``directory``; the job goes on."""
+        """Writes a savepoint to ``path`` or below ``directory`` and returns its path. The job continues."""
         return started.job.create_savepoint(directory, path=path)
 
     def _settled(self, started: StartedJob) -> None:
@@ -79,7 +79,7 @@ class Jobs:
                 self._lock.wait_for(lambda: all(s.job is not started.job for s in self._started), _TAKEN_DOWN)
 
     def put_back(self, job: JobHandle, started: dt.datetime) -> None:
-        """One that an earlier process had started."""
+        """Adds a job of an earlier process."""
         with self._lock:
             self._started.append(StartedJob(job, started))
 
@@ -88,7 +88,7 @@ class Jobs:
             return tuple(self._started)
 
     def stop(self, seconds: float) -> None:
-        """Stops all that run, each after its epoch; waits for them, for each so long at most."""
+        """Stops all running jobs after their epochs, and waits at most ``seconds`` for each."""
         running = [s.job for s in self.all() if s.job.is_running()]
         for job in running:
             job.stop()
@@ -97,7 +97,7 @@ class Jobs:
                 job.wait(seconds)
 
     def find(self, job_id: str) -> StartedJob | None:
-        """The latest of that id: a job that goes on where it stopped keeps it."""
+        """The latest job with an id: a resumed job keeps its id."""
         return next((s for s in reversed(self.all()) if s.job.job_id == job_id), None)
 
 

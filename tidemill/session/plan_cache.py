@@ -1,9 +1,9 @@
-"""What was planned before and would be planned again the same.
+"""A cache of plans, validated before each use.
 
-A plan follows from a statement and from what its planning is told of the outside: what names mean, which
-functions there are, how large tables are. So what was told is kept with the plan, and asked again for the
-next query of the same text. Where all answers are the same, so is the plan, which need not be made; a table,
-a view, a function or a file that changed is seen at once.
+A plan depends on its statement and on its environment: the meaning of names, the functions, the sizes of
+tables. The cache stores a plan with its dependencies, which are questions to the environment and their
+answers. For the next query of the same text it asks the questions again. If all answers are equal, the plan
+is reused. A changed table, view, function or file thus takes effect at once.
 """
 
 from __future__ import annotations
@@ -24,64 +24,66 @@ W = TypeVar("W")
 A = TypeVar("A")
 
 Question = Callable[[W], Any]
-"""Of the outside, to be asked again; answers are compared by value."""
+"""A question to the environment, which can be repeated; answers are compared by value."""
 
 
 @dataclass(frozen=True, slots=True)
-class _Known(Generic[W, T]):
-    """``made_from`` is kept for keys that are identities."""
+class _CachedPlan(Generic[W, T]):
+    """``answers``: the dependencies. ``made_from``: referenced, so that an id in the cache key is not
+    reused."""
 
     value: T
-    told: tuple[tuple[Question[W], Any], ...]
+    answers: tuple[tuple[Question[W], Any], ...]
     made_from: object
 
     def holds(self, outside: W) -> bool:
         try:
-            return all(_is(question(outside), answer) for question, answer in self.told)
-        except TidemillError:  # who asks for it in making the plan says where
+            return all(_is_equal(question(outside), answer) for question, answer in self.answers)
+        except TidemillError:  # planning again raises the error with its position
             return False
 
 
 class PlanCache(Generic[W, T]):
-    """What was made last, a hundred at the most; for any number of threads."""
+    """The hundred most recently used plans; any thread may call."""
 
     def __init__(self) -> None:
-        self._known = LastUsed[_Known[W, T]](most=100)
+        self._plans = LastUsed[_CachedPlan[W, T]](most=100)
 
     def get(
         self, key: Hashable, outside: W, make: Callable[[DependencyRecorder[W]], T], made_from: object = None
     ) -> T:
-        """What ``make`` made for ``key``, where the ``outside`` tells what it told then; else it makes it."""
-        known = self._known.get(key)
-        if known is not None and known.holds(outside):
-            return known.value
-        asked = DependencyRecorder(outside)
-        value = make(asked)
-        self._known.keep(key, _Known(value, tuple(asked.told), made_from))
+        """The cached value for ``key`` if the answers of ``outside`` are unchanged; otherwise calls
+        ``make``."""
+        cached = self._plans.get(key)
+        if cached is not None and cached.holds(outside):
+            return cached.value
+        recorder = DependencyRecorder(outside)
+        value = make(recorder)
+        self._plans.keep(key, _CachedPlan(value, tuple(recorder.answers), made_from))
         return value
 
 
 class DependencyRecorder(Generic[W]):
-    """The outside, by questions that are noted."""
+    """Asks the environment, and records all questions and answers."""
 
     def __init__(self, outside: W) -> None:
         self._outside = outside
-        self.told: list[tuple[Question[W], Any]] = []
+        self.answers: list[tuple[Question[W], Any]] = []
 
     def __call__(self, question: Callable[[W], A]) -> A:
         answer = question(self._outside)
-        self.told.append((question, answer))
+        self.answers.append((question, answer))
         return answer
 
 
-def _is(answer: object, before: object) -> bool:
+def _is_equal(answer: object, before: object) -> bool:
     return answer is before or (type(answer) is type(before) and answer == before)
 
 
 @dataclass(frozen=True, slots=True)
 class RecordedEnvironment:
-    """An environment of the binder whose names are asked for. What else it is (where names begin, options,
-    the time zone) belongs into the key."""
+    """A binder's environment that records lookups of names. Its other properties (current catalog and
+    database, options, time zone) belong in the cache key."""
 
     environment: Environment
     asked: DependencyRecorder[Environment]

@@ -1,4 +1,4 @@
-"""EnvironmentSettings: how PyFlink's programs say stream or batch when they make a TableEnvironment."""
+"""EnvironmentSettings: PyFlink's settings of a new TableEnvironment, such as streaming or batch mode."""
 
 from __future__ import annotations
 
@@ -38,7 +38,7 @@ class EnvironmentSettings:
 
 @dataclass(slots=True)
 class SettingsBuilder:
-    """PyFlink's builder; the mode is streaming unless it is said."""
+    """PyFlink's builder; the default mode is streaming."""
 
     _settings: EnvironmentSettings = field(default_factory=EnvironmentSettings)
 

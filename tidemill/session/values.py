@@ -1,7 +1,15 @@
-"""From the carriers that Spark and Arrow hold (``types.physical``) to what a user sees.
+"""Converts carriers, the values that Spark and Arrow hold (``types.physical``), for users.
 
-``python_value`` gives Python objects, ``text`` what Flink's CAST(x AS STRING) gives, ``json_value`` the
-result format of ``tidemill run``. One dispatch per direction, over the type.
+``python_value`` gives Python objects. ``text`` gives the text of Flink's CAST(x AS STRING). ``json_value``
+gives values of the JSON output of ``tidemill run``. Other conversions to text follow other rules of Flink:
+
+| rule | module |
+|---|---|
+| Java's texts of FLOAT, DOUBLE and DECIMAL, for all others | ``types.java_text`` |
+| columns of the formats ``csv`` and ``json`` | ``connectors.formats.text_rendering`` |
+| rows of the connector ``print``: Java's toString | ``connectors.print.rendering`` |
+| JSON of the gateway's endpoints | ``gateway.endpoints.json_values`` |
+| JSON_ARRAYAGG and JSON_OBJECTAGG | ``operators.aggregates.json_text`` |
 """
 
 from __future__ import annotations
@@ -12,12 +20,11 @@ from decimal import Decimal
 from functools import singledispatch
 from typing import Any
 
-import numpy as np
-
 from tidemill.errors import ExecutionError
 from tidemill.session.row import Row
 from tidemill.types import logical as t
 from tidemill.types.decimals import rounded
+from tidemill.types.java_text import java_double, java_float
 
 _DAY = 86_400_000
 _AS_JSON = (t.BooleanType, *t.INTEGER_TYPES)
@@ -93,12 +100,15 @@ def _hashable(value: Any) -> Any:
 
 @singledispatch
 def text(kind: t.LogicalType, value: Any, zone: dt.tzinfo) -> str:
-    """A non-null carrier value as Flink casts it to STRING; TIMESTAMP_LTZ is shown in ``zone``."""
+    """A non-null carrier value as Flink casts it to STRING; TIMESTAMP_LTZ is converted to ``zone``.
+
+    Examples: BOOLEAN true is "TRUE", DOUBLE 1e10 is "1.0E10", the array [1, NULL] is "[1, NULL]".
+    """
     return str(value)
 
 
 def nested(kind: t.LogicalType, value: Any, zone: dt.tzinfo) -> str:
-    """As ``text``, with NULL spelled out."""
+    """As ``text``; NULL is "NULL"."""
     return "NULL" if value is None else text(kind, value, zone)
 
 
@@ -109,12 +119,12 @@ def _(kind: t.BooleanType, value: Any, zone: dt.tzinfo) -> str:
 
 @text.register
 def _(kind: t.FloatType, value: Any, zone: dt.tzinfo) -> str:
-    return java_float(value, single=True)
+    return java_float(value)
 
 
 @text.register
 def _(kind: t.DoubleType, value: Any, zone: dt.tzinfo) -> str:
-    return java_float(value)
+    return java_double(value)
 
 
 @text.register
@@ -194,23 +204,23 @@ def _(kind: t.RowType, value: Any, zone: dt.tzinfo) -> str:
 
 
 def json_value(kind: t.LogicalType, value: Any, zone: dt.tzinfo) -> Any:
-    """A JSON value: booleans and integers as they are, FLOAT and DOUBLE as numbers or "NaN",
-    "Infinity", "-Infinity", NULL as null, all else as ``text``."""
+    """A JSON value: booleans, integers and NULL are unchanged; FLOAT and DOUBLE are numbers, or "NaN",
+    "Infinity", "-Infinity"; all others are ``text``."""
     if value is None or isinstance(kind, _AS_JSON):
         return value
     if isinstance(kind, t.APPROXIMATE_TYPES):
-        shown = java_float(value, single=isinstance(kind, t.FloatType))
-        return float(shown) if math.isfinite(value) else shown
+        digits = text(kind, value, zone)
+        return float(digits) if math.isfinite(value) else digits
     return text(kind, value, zone)
 
 
 def shown_text(kind: t.LogicalType, value: Any, zone: dt.tzinfo) -> str:
-    """As ``text``, for a value that the job has rendered: text already, unless it is a plain one."""
+    """As ``text``, for a value of a job's result, which may be text already."""
     return value if isinstance(value, str) else text(kind, value, zone)
 
 
 def shown_json(kind: t.LogicalType, value: Any, zone: dt.tzinfo) -> Any:
-    """As ``json_value``, for a value that the job has rendered."""
+    """As ``json_value``, for a value of a job's result, which may be text already."""
     return value if isinstance(value, str) else json_value(kind, value, zone)
 
 
@@ -221,34 +231,3 @@ def _timestamp(value: dt.datetime, precision: int) -> str:
     )
     fraction = f"{value.microsecond:06d}000"[:precision]
     return f"{clock}.{fraction}" if fraction else clock
-
-
-def java_float(value: float, *, single: bool = False) -> str:
-    """Java's Double.toString / Float.toString: shortest digits, exponent outside [1e-3, 1e7)."""
-    if math.isnan(value):
-        return "NaN"
-    if math.isinf(value):
-        return "Infinity" if value > 0 else "-Infinity"
-    sign = "-" if math.copysign(1.0, value) < 0 else ""
-    if value == 0:
-        return f"{sign}0.0"
-    digits, exponent = _shortest(abs(value), single)
-    if -3 <= exponent < 7:
-        return sign + _plain(digits, exponent)
-    return f"{sign}{digits[0]}.{digits[1:] or '0'}E{exponent}"
-
-
-def _shortest(value: float, single: bool) -> tuple[str, int]:
-    """Shortest decimal digits that read back as ``value``, and the exponent of the first."""
-    shortest = str(np.float32(value)) if single else repr(value)
-    sign_digits = Decimal(shortest).normalize().as_tuple()
-    digits = "".join(map(str, sign_digits.digits))
-    assert isinstance(sign_digits.exponent, int)
-    return digits, len(digits) - 1 + sign_digits.exponent
-
-
-def _plain(digits: str, exponent: int) -> str:
-    if exponent < 0:
-        return "0." + "0" * (-exponent - 1) + digits
-    whole = digits[: exponent + 1].ljust(exponent + 1, "0")
-    return f"{whole}.{digits[exponent + 1 :] or '0'}"

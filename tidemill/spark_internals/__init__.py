@@ -19,6 +19,7 @@ touches this folder alone.
 | jobs and their tasks; what Spark tells of them | ``scheduler.py``, ``status_store.py`` |
 | hosts that get no tasks | ``slow_nodes.py``, ``SlowNodes.java`` |
 | Python workers, and what is sent to them | ``daemon.py``, ``pickling.py`` |
+| which task a worker says that it runs | ``task_context.py`` |
 | classes that Spark's settings and tables name | ``class_names.py`` |
 
 Two kinds of doors. A *needed* door raises a SetupError that names it if this Spark lacks its part

@@ -20,21 +20,21 @@ class _Class(JavaClass):  # type: ignore[misc]
     """Fields are asked for each time: they change."""
 
     def __getattr__(self, name: str) -> Any:
-        found = super().__getattr__(name)
-        if isinstance(found, JavaMember):
-            self.__dict__[name] = found
-        return found
+        attribute = super().__getattr__(name)
+        if isinstance(attribute, JavaMember):
+            self.__dict__[name] = attribute
+        return attribute
 
 
 class _View(JVMView):  # type: ignore[misc]
     """A name of no class yet is asked for again: it may be imported meanwhile."""
 
     def __getattr__(self, name: str) -> Any:
-        found = super().__getattr__(name)
-        if type(found) is JavaClass:
-            found.__class__ = _Class
-            self.__dict__[name] = found
-        return found
+        attribute = super().__getattr__(name)
+        if type(attribute) is JavaClass:
+            attribute.__class__ = _Class
+            self.__dict__[name] = attribute
+        return attribute
 
 
 def remember_classes(context: SparkContext) -> None:

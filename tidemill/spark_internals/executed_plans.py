@@ -67,17 +67,17 @@ def _scan(leaf: Any, options: Sequence[str]) -> Iterator[Scan]:
 
 def operators(frame: DataFrame, most: int) -> list[Operator]:
     """The first ``most`` from the result down: an operator, then those that it reads."""
-    found: list[Operator] = []
+    operators: list[Operator] = []
     waiting: list[tuple[Any, int]] = [(executed_plan(frame), 0)] if is_on(PLAN_RECORDS) else []
-    while waiting and len(found) < most:
+    while waiting and len(operators) < most:
         plan, depth = waiting.pop()
         name = plan.nodeName()
         wraps = name.startswith(_WRAPPING) or name.endswith(_STAGE)
         if not wraps:
-            found.append(Operator(name=name.strip(), depth=depth, rows=_rows(plan)))
+            operators.append(Operator(name=name.strip(), depth=depth, rows=_rows(plan)))
         below = _below(plan, name)
         waiting += [(one, depth + (not wraps)) for one in reversed(below)]
-    return found
+    return operators
 
 
 def _below(plan: Any, name: str) -> list[Any]:

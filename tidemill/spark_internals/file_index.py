@@ -32,12 +32,12 @@ def file_index(spark: SparkSession, paths: Sequence[str], partitions: Any) -> An
         return listed
     cache = java_class(context, f"{_DATASOURCES}.FileStatusCache").getOrCreate(java_session(spark))
     roots = _hadoop_paths(context, [f"file:{commonpath(paths)}/$files{next(_NUMBERS)}"])
-    found = listed.allFiles()
-    cache.putLeafFiles(roots.head(), found.toArray(_class_tag(context, "org.apache.hadoop.fs.FileStatus")))
+    entries = listed.allFiles()
+    cache.putLeafFiles(roots.head(), entries.toArray(_class_tag(context, "org.apache.hadoop.fs.FileStatus")))
     index = _index(spark, roots, partitions, cache)
     cache.invalidateAll()
     # A user may have switched the cache off.
-    return index if index.allFiles().size() == found.size() else listed
+    return index if index.allFiles().size() == entries.size() else listed
 
 
 def size_of(index: Any) -> tuple[int, int]:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager, suppress
+from inspect import signature
 from typing import IO, Any
 
 import pyarrow as pa
@@ -19,6 +20,8 @@ from tidemill.spark_internals.versions import LOCAL_ROWS, is_on, needed
 
 read_int: Callable[[IO[bytes]], int] = _read_int
 """Four bytes of the stream of ``arrow_stream``, the highest first; EOFError at its end."""
+_ZONE = {"timezone": "UTC"} if "timezone" in signature(to_arrow_schema).parameters else {}
+"""Spark 4.1 knows no other zone."""
 _LOCAL = "LocalTableScan"
 _ROWS, _BYTES = 1 << 20, 1 << 30
 """Of one batch: nothing that is computed in the driver comes near."""
@@ -67,8 +70,8 @@ def arrow_schema(frame: DataFrame) -> pa.Schema:
     return to_arrow_schema(
         frame.schema,
         error_on_duplicated_field_names_in_struct=True,
-        timezone="UTC",
         prefers_large_types=False,
+        **_ZONE,
     )
 
 

@@ -1,4 +1,6 @@
-"""Flink's dialect. ``parser`` and ``types`` read statements, expressions and types; ``statements`` and
-``expressions`` say what comes out, ``positions`` where it stood; ``splitter`` cuts scripts, ``lexer`` and
-``reserved`` know words. How text is read is in ``grammar/``, for ``parser`` and ``types`` alone.
+"""Flink's dialect.
+
+``parser`` and ``types`` parse statements, expressions and types into the nodes of ``statements`` and
+``expressions``, with ``positions``. ``splitter`` splits scripts; ``lexer`` and ``reserved`` have the tokens
+and reserved words. Only ``parser`` and ``types`` import ``grammar/``.
 """

@@ -94,7 +94,7 @@ class JsonValue(exp.Expression, exp.Condition):
 
 
 class JsonQuery(exp.Expression, exp.Condition):
-    """``wrapper`` is WITHOUT, CONDITIONAL or UNCONDITIONAL, None where not written."""
+    """``wrapper`` is WITHOUT, CONDITIONAL or UNCONDITIONAL, None if not written."""
 
     arg_types: ClassVar[dict[str, bool]] = {
         "this": True,
@@ -111,7 +111,7 @@ class JsonExists(exp.Expression, exp.Condition):
 
 
 class JsonObject(exp.Expression, exp.Condition):
-    """``expressions`` are exp.JSONKeyValue; ``on_null`` is NULL or ABSENT, None where not written."""
+    """``expressions`` are exp.JSONKeyValue; ``on_null`` is NULL or ABSENT, None if not written."""
 
     arg_types: ClassVar[dict[str, bool]] = {"expressions": False, "on_null": False}
 

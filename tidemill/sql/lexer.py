@@ -115,8 +115,8 @@ def unicode_string(text: str, escape: str = "\\") -> str:
 
     def shown(match: re.Match[str]) -> str:
         if match[1] is None and match[2] is None:
-            place = f"starting at character {match.start()}"
-            raise ValueError(f"Unicode escape sequence {place} is not exactly four hex digits")
+            index = f"starting at character {match.start()}"
+            raise ValueError(f"Unicode escape sequence {index} is not exactly four hex digits")
         return escape if match[1] else chr(int(match[2], 16))
 
     halves = pattern.sub(shown, content).encode("utf-16", "surrogatepass")

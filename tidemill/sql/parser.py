@@ -30,13 +30,13 @@ def parse_statement(text: str, position: Position = START) -> s.Statement:
     types out of range, NotSupportedError for syntax that names something Tidemill does not have. A query that
     was parsed before is that tree again, which nobody changes.
     """
-    known = _QUERIES.get((text, position))
-    if known is not None:
-        return known
-    found = with_room(lambda: _whole(Cursor(text, position), _statement))
-    if isinstance(found, s.Query):
-        _QUERIES.keep((text, position), found)
-    return found
+    cached = _QUERIES.get((text, position))
+    if cached is not None:
+        return cached
+    statement = with_room(lambda: _whole(Cursor(text, position), _statement))
+    if isinstance(statement, s.Query):
+        _QUERIES.keep((text, position), statement)
+    return statement
 
 
 def parse_script(script: str) -> Iterator[s.Statement]:

@@ -17,10 +17,10 @@ def check_parser(installed_version: Callable[[str], str] = version) -> None:
     as Flink's own syntax nodes cannot inherit: what follows would be a TypeError that explains nothing.
     """
     try:
-        found = installed_version(COMPILED_BUILD)
+        tree = installed_version(COMPILED_BUILD)
     except PackageNotFoundError:
         return
     raise NotSupportedError(
-        f"{COMPILED_BUILD} {found} is installed, a compiled sqlglot; Tidemill needs the pure Python one",
+        f"{COMPILED_BUILD} {tree} is installed, a compiled sqlglot; Tidemill needs the pure Python one",
         hint=f"Run: pip uninstall {COMPILED_BUILD} && pip install --force-reinstall --no-deps sqlglot",
     )

@@ -18,13 +18,13 @@ def shown_statement(text: str) -> str:
     left out from there on: it may be a secret that was not closed. No option has a value without a ``=``."""
     if "=" not in text[:LONGEST]:
         return masked(text[:LONGEST]) + (_CUT if text[LONGEST:].strip() else "")
-    found, end = _read(text[:LONGEST])
+    statement, end = _read(text[:LONGEST])
     pieces: list[str] = []
-    place = 0
-    for first, last in _hidden(found):
-        pieces += [text[place : found[first].start], f"'{MASK}'"]
-        place = found[last].end
-    pieces.append(text[place:end])
+    start = 0
+    for first, last in _hidden(statement):
+        pieces += [text[start : statement[first].start], f"'{MASK}'"]
+        start = statement[last].end
+    pieces.append(text[start:end])
     return masked("".join(pieces)) + (_CUT if text[end:].strip() else "")
 
 
@@ -35,18 +35,18 @@ def has_secret(text: str) -> bool:
 
 def _read(text: str) -> tuple[list[Token], int]:
     """The tokens, and where they end; the last one of a text that was cut may be half of one."""
-    found: list[Token] = []
+    statement: list[Token] = []
     try:
         for token in tokens(text):
-            found.append(token)
+            statement.append(token)
     except SqlSyntaxError:
-        return found, found[-1].end if found else 0
-    return found, len(text)
+        return statement, statement[-1].end if statement else 0
+    return statement, len(text)
 
 
-def _hidden(found: list[Token]) -> Iterator[tuple[int, int]]:
+def _hidden(hidden: list[Token]) -> Iterator[tuple[int, int]]:
     """The values of secret options, each by its first and last token."""
-    words = [token for token in found if token.kind is not Kind.EOF]
+    words = [token for token in hidden if token.kind is not Kind.EOF]
     if words and words[0].upper == "SET" and words[1:2] and words[1].kind is not Kind.STRING:
         yield from _bare(words)
         return

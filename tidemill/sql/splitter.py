@@ -34,25 +34,25 @@ def split(script: str) -> Iterator[Piece]:
 
     Raises SqlSyntaxError at a string, quoted name or comment that does not end.
     """
-    held: list[Token] = []
+    pending: list[Token] = []
     for token in tokens(script):
         if token.kind is Kind.EOF:
             break
-        if token.upper == ";" and not _is_open_set(held):
-            if held:
-                yield _piece(script, held)
-            held = []
-        elif held or token.upper != ";":
-            held.append(token)
-    if held:
-        yield _piece(script, held)
+        if token.upper == ";" and not _is_open_set(pending):
+            if pending:
+                yield _piece(script, pending)
+            pending = []
+        elif pending or token.upper != ";":
+            pending.append(token)
+    if pending:
+        yield _piece(script, pending)
 
 
-def _is_open_set(held: list[Token]) -> bool:
+def _is_open_set(pending: list[Token]) -> bool:
     """Whether these tokens begin a statement set that has not come to its END."""
-    if not held or held[-1].upper == "END":
+    if not pending or pending[-1].upper == "END":
         return False
-    words = [token.upper for token in held[:_LONGEST_OPENING]]
+    words = [token.upper for token in pending[:_LONGEST_OPENING]]
     if tuple(words[:3]) == _BEGIN_SET:
         return True
     if words[0] not in _SET_OPENERS or "BEGIN" not in words:
@@ -61,6 +61,6 @@ def _is_open_set(held: list[Token]) -> bool:
     return tuple(words[begin - 2 : begin + 1]) == _SET_WORDS
 
 
-def _piece(script: str, held: list[Token]) -> Piece:
-    first, last = held[0], held[-1]
+def _piece(script: str, pending: list[Token]) -> Piece:
+    first, last = pending[0], pending[-1]
     return Piece(script[first.start : last.end], first.position)

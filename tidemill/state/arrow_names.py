@@ -39,12 +39,12 @@ def _type(text: str) -> tuple[pa.DataType, str]:
 
 def _fields(text: str) -> tuple[list[pa.Field], str]:
     """The fields before the closing bracket."""
-    found: list[pa.Field] = []
+    fields: list[pa.Field] = []
     while not text.startswith(">"):
         name, colon, text = text.removeprefix(", ").partition(": ")
         if not colon:
             raise ValueError(f"'{name}' is no field")
         kind, text = _type(text)
-        found.append(pa.field(name, kind, nullable=not text.startswith(_NOT_NULL)))
+        fields.append(pa.field(name, kind, nullable=not text.startswith(_NOT_NULL)))
         text = text.removeprefix(_NOT_NULL)
-    return found, text[1:]
+    return fields, text[1:]

@@ -29,13 +29,14 @@ class StateCollector:
     _held: list[frozenset[str]] = field(default_factory=list)
 
     def hold(self, manifests: Iterable[str]) -> Callable[[], None]:
-        """Their files stay, whatever later epochs name, until what this returns is called; any thread may."""
+        """Keeps the files of ``manifests``, whatever later epochs name, until the returned function is
+        called. Any thread may call it."""
         names = frozenset(self._all_named(manifests))
         self._held.append(names)
         return partial(self._held.remove, names)
 
     def sweep(self, manifests: Iterable[str]) -> list[str]:
-        """Removes all files that ``manifests`` do not name. Gives the removed names."""
+        """Removes all files that ``manifests`` do not name. Returns the removed names."""
         return self._remove(self.files.names(), self._all_named(manifests))
 
     def collect(
@@ -49,15 +50,17 @@ class StateCollector:
         named = self._all_named(m for operator in operators for m in manifests.get(operator, ()))
         folders = touched if self.files.storage.is_local else []
         listed = (name for op, partition in folders for name in self.files.names(f"{op}/{partition}"))
-        gone = self._remove((n for n in {*listed, *before} if _epoch(n) <= epoch), named)
-        kept = {m for names in manifests.values() for m in names}
-        self._named = {manifest: files for manifest, files in self._named.items() if manifest in kept}
-        return gone
+        removed = self._remove((n for n in {*listed, *before} if _epoch(n) <= epoch), named)
+        known_manifests = {m for names in manifests.values() for m in names}
+        self._named = {
+            manifest: files for manifest, files in self._named.items() if manifest in known_manifests
+        }
+        return removed
 
     def _all_named(self, manifests: Iterable[str]) -> set[str]:
-        wanted = set(manifests)
-        self.files.storage.each(self._read, [m for m in wanted if m not in self._named])
-        return {name for manifest in wanted for name in self._named[manifest]}
+        unique = set(manifests)
+        self.files.storage.each(self._read, [m for m in unique if m not in self._named])
+        return {name for manifest in unique for name in self._named[manifest]}
 
     def _read(self, manifest: str) -> None:
         runs = read_manifest(self.files, manifest).runs
@@ -65,9 +68,11 @@ class StateCollector:
 
     def _remove(self, names: Iterable[str], named: set[str]) -> list[str]:
         held = list(self._held)
-        gone = [name for name in names if name not in named and not any(name in each for each in held)]
-        self.files.storage.each(self.files.remove, gone)
-        return gone
+        unneeded = [
+            name for name in names if name not in named and not any(name in held_names for held_names in held)
+        ]
+        self.files.storage.each(self.files.remove, unneeded)
+        return unneeded
 
 
 def _epoch(name: str) -> int:

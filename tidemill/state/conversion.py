@@ -1,16 +1,16 @@
-"""Rows of a table whose value columns are others than when they were stored, as rows of the new layout.
+"""Converts the stored rows of a table whose value columns have changed to the new layout.
 
-A value column tells rows apart, so with others a row lies at another place, and rows that differed in nothing
-but a column that is gone are one:
+Value columns are part of a row's identity. With other value columns a row has another code, and rows that
+differed only in a dropped column become one row:
 
     stored: (k=1, a=5, b=7), (k=1, a=5, b=8)        the query dropped b and added c
     now:    (k=1, a=5, c=NULL) twice
 
-A column may also have a wider type now (``growing_types``): its rows stay where they are, and are cast.
+A column may also get a wider type (``growing_types``): its rows keep their codes, and are cast.
 
-A partition's table is converted when a query first opens it, whatever queries have been there in between:
-each run says which columns it has. A column that was gone comes back under another name, so what it was is
-not read again. Numbers of arrival are made anew, in the order that rows had, as ties went by all columns.
+A query converts a partition's table when it first opens it, whatever queries ran in between: each run says
+which columns it has. A column that was dropped comes back under another name, so its old values are not read
+again. Arrival numbers are assigned again, in the order of the rows, because the codes of ties have changed.
 
 Cost: a read and a sort of the table, once; it is in memory until the epoch's runs are written.
 """
@@ -36,12 +36,14 @@ _KEY_BITS = np.uint64(32)
 
 
 def is_other(layout: Layout, entry: TableEntry) -> bool:
-    """Whether rows of ``entry`` are to be converted."""
+    """Whether the rows of ``entry`` must be converted."""
     shape = entry.shape
     if shape is None or shape.keys != layout.shape.keys:
         return False
-    same = shape.values == layout.shape.values
-    return (layout.evolves and not same) or (same and (shape.mixed or _has_grown(layout, entry)))
+    same_values = shape.values == layout.shape.values
+    return (layout.evolves and not same_values) or (
+        same_values and (shape.mixed or _has_grown(layout, entry))
+    )
 
 
 def _has_grown(layout: Layout, entry: TableEntry) -> bool:
@@ -51,84 +53,90 @@ def _has_grown(layout: Layout, entry: TableEntry) -> bool:
 def converted(
     layout: Layout, entry: TableEntry, readers: Sequence[RunReader], slice_bytes: int, now: int
 ) -> list[tuple[RunReader, ...]]:
-    """``readers``, newest first, as layers of ``layout``: one for all that were written by the same columns,
-    and so of partitions, and keys, of their own."""
+    """``readers``, newest first, as layers of ``layout``: one layer for all readers with the same value
+    columns. Readers with different columns come from different partitions, and so have different keys."""
     values = entry.shape.values if entry.shape is not None else ()
     by_values: dict[tuple[pa.Field, ...], list[RunReader]] = {}
     for reader in readers:
         schema = reader.table.schema
         names = set(schema.names)
         by_values.setdefault(tuple(schema.field(v) for v in values if v in names), []).append(reader)
-    layers = (_layer(layout, own, part, slice_bytes, now) for own, part in by_values.items())
+    layers = (
+        _layer(layout, columns, readers_of_columns, slice_bytes, now)
+        for columns, readers_of_columns in by_values.items()
+    )
     return [layer for layer in layers if layer]
 
 
 def _layer(
     layout: Layout, values: tuple[pa.Field, ...], readers: Sequence[RunReader], slice_bytes: int, now: int
 ) -> tuple[RunReader, ...]:
-    held = replace(layout, values=values, growing=False)
-    merged = merge_readers(held, readers, slice_bytes, last=True, now=now)
+    stored_layout = replace(layout, values=values, growing=False)
+    merged = merge_readers(stored_layout, readers, slice_bytes, last=True, now=now)
     return tuple(
         RunReader.of_table(reader.storage, table, reader.epochs)
         for reader, rows in _by_whole_keys(merged)
-        if len(table := _as(layout, held, rows, now))
+        if len(table := _as(layout, stored_layout, rows, now))
     )
 
 
 def _by_whole_keys(merged: Sequence[RunReader]) -> Iterator[tuple[RunReader, pa.Table]]:
-    """The rows in pieces none of which ends within a key: equal rows of the new layout are of one."""
-    rest: pa.Table | None = None
+    """The rows in pieces that do not divide a key, so that equal rows of the new layout are in one piece."""
+    pending: pa.Table | None = None
     for number, reader in enumerate(merged):
-        rows = reader.table if rest is None else pa.concat_tables([rest, reader.table]).combine_chunks()
+        rows = reader.table if pending is None else pa.concat_tables([pending, reader.table]).combine_chunks()
         last = number + 1 == len(merged)
         end = len(rows) if last else _last_key(rows)
         if end:
             yield reader, rows.slice(0, end)
-        rest = rows.slice(end)
+        pending = rows.slice(end)
 
 
 def _last_key(rows: pa.Table) -> int:
-    """The place of the first row of the last key."""
+    """The index of the first row of the last key."""
     keys = vector(single(rows.column(HASH))).values >> _KEY_BITS
-    same = keys == keys[-1]
+    is_last_key = keys == keys[-1]
     if DUE in rows.schema.names:
         dues = vector(single(rows.column(DUE))).values
-        same &= dues == dues[-1]
-    others = np.flatnonzero(~same)
+        is_last_key &= dues == dues[-1]
+    others = np.flatnonzero(~is_last_key)
     return int(others[-1]) + 1 if len(others) else 0
 
 
-def _as(layout: Layout, held: Layout, rows: pa.Table, now: int) -> pa.Table:
+def _as(layout: Layout, stored_layout: Layout, rows: pa.Table, now: int) -> pa.Table:
     if layout.arrival:
-        rows = _renumbered(held, rows)
+        rows = _renumbered(stored_layout, rows)
     table = conform(rows, layout.schema).combine_chunks()
-    codes = hash_array(_codes(layout, held, table))
+    codes = hash_array(_codes(layout, stored_layout, table))
     table = table.set_column(table.schema.get_field_index(HASH), layout.schema.field(HASH), codes)
     if layout.counts:
         table = _counted(layout, table)
     return merge_tables(layout, [table], last=True, now=now)
 
 
-def _codes(layout: Layout, held: Layout, rows: pa.Table) -> Hashes:
-    """Where rows lie now. The exchange has given the hash of a key, of fewer columns than all keys where
-    operators share it, so what is stored of the hash counts: all of it, or its half beside values."""
+def _codes(layout: Layout, stored_layout: Layout, rows: pa.Table) -> Hashes:
+    """The new codes of ``rows``. The hash of a key comes from the exchange, which may use fewer columns than
+    the table's keys. So the stored hash is kept: all of it, or the half that is stored beside value
+    hashes."""
     keys = vector(single(rows.column(HASH))).values
-    if held.values and not layout.values:
+    if stored_layout.values and not layout.values:
         keys = hash_columns([single(rows.column(f.name)) for f in layout.keys], len(rows))
     return layout.codes(keys, [single(rows.column(f.name)) for f in layout.coded])
 
 
-def _renumbered(held: Layout, rows: pa.Table) -> pa.Table:
-    """With numbers of their own for the order of arrival within a key (see ``operators.rows.entries``)."""
-    others = [single(rows.column(f.name)) for f in held.values if f.name != held.arrival]
-    sequence = vector(single(rows.column(held.arrival))).values
+def _renumbered(stored_layout: Layout, rows: pa.Table) -> pa.Table:
+    """``rows`` with new arrival numbers, which order the rows of a key (see ``operators.rows.entries``)."""
+    other_values = [
+        single(rows.column(f.name)) for f in stored_layout.values if f.name != stored_layout.arrival
+    ]
+    sequence = vector(single(rows.column(stored_layout.arrival))).values
     numbers = np.empty(len(rows), np.int64)
-    numbers[np.lexsort((hash_columns(others, len(rows)), sequence))] = np.arange(len(rows))
-    return _with(rows, held.arrival, numbers)
+    numbers[np.lexsort((hash_columns(other_values, len(rows)), sequence))] = np.arange(len(rows))
+    return _with(rows, stored_layout.arrival, numbers)
 
 
 def _counted(layout: Layout, rows: pa.Table) -> pa.Table:
-    """Records that are one now: as often as they were there together, written when the last of them was."""
+    """Merges records that are equal now: counts are added, and the latest write time is kept."""
     if layout.ttl:
         times = vector(single(rows.column(TIME))).values
         rows = rows.take(pa.array(np.argsort(-times, kind="stable")))
@@ -140,5 +148,5 @@ def _counted(layout: Layout, rows: pa.Table) -> pa.Table:
 
 
 def _with(rows: pa.Table, name: str, values: Ints) -> pa.Table:
-    place = rows.schema.get_field_index(name)
-    return rows.set_column(place, rows.schema.field(name), to_arrow(Vec(values), pa.int64()))
+    index = rows.schema.get_field_index(name)
+    return rows.set_column(index, rows.schema.field(name), to_arrow(Vec(values), pa.int64()))

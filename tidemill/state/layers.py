@@ -22,7 +22,7 @@ from tidemill.state.spine import Layer, SpineOptions, compact
 from tidemill.state.storage import StateFiles
 
 GROWING_LAYERS = 8
-"""Layers of a growing table that are not merged: its rows are wide, and few keys are asked for at a time."""
+"""Layers of a growing table that are not merged, because its rows are wide and lookups have few keys."""
 
 
 @dataclass(slots=True)
@@ -57,7 +57,7 @@ class TableLayers:
         self.stored, self.fresh, self.taken = [], [], True
 
     def convert(self, entry: TableEntry) -> None:
-        """Makes the stored rows, which are those of ``entry``, such of this layout (see
+        """Converts the stored rows, which are those of ``entry``, to this layout (see
         ``state.conversion``)."""
         readers = [reader for layer in self.stored for reader in layer]
         self.fresh = converted(self.layout, entry, readers, self.options.slice_bytes, self.now)
@@ -65,13 +65,13 @@ class TableLayers:
         self.taken = self.converted = True
 
     def take_below(self, code: int) -> list[RunReader]:
-        """Removes the rows with a code below ``code`` from all layers, and gives them, newest first."""
-        gone: list[RunReader] = []
-        self.fresh = [_cut_below(layer, code, gone) for layer in self.fresh]
-        self.stored = [_cut_below(layer, code, gone) for layer in self.stored]
-        self.taken |= bool(gone)
+        """Removes the rows with a code below ``code`` from all layers; returns them, newest first."""
+        taken_rows: list[RunReader] = []
+        self.fresh = [_cut_below(layer, code, taken_rows) for layer in self.fresh]
+        self.stored = [_cut_below(layer, code, taken_rows) for layer in self.stored]
+        self.taken |= bool(taken_rows)
         self.fresh, self.stored = ([la for la in layers if la] for layers in (self.fresh, self.stored))
-        return gone
+        return taken_rows
 
     def finish(self, write: Callable[[RunReader], RunReader]) -> list[Layer] | None:
         """The layers after this epoch. ``write`` writes each new layer. None if nothing changed."""

@@ -73,13 +73,13 @@ class Queries:
 
     def matches(self, reader: RunReader, rows: Ints, queries: Ints) -> Mask:
         """Whether ``rows`` (some may be beyond the end) have the code of ``queries``."""
-        there = rows < reader.rows
-        rows = np.where(there, rows, 0)
-        there &= reader.hashes[rows] == self.hashes[queries]
+        is_match = rows < reader.rows
+        rows = np.where(is_match, rows, 0)
+        is_match &= reader.hashes[rows] == self.hashes[queries]
         dues = reader.dues
         if self.dues is not None and dues is not None:
-            there &= dues[rows] == self.dues[queries]
-        return there
+            is_match &= dues[rows] == self.dues[queries]
+        return is_match
 
 
 def _between(values: Values, lo: Any, hi: Any) -> slice:
@@ -87,13 +87,13 @@ def _between(values: Values, lo: Any, hi: Any) -> slice:
     return slice(first, int(np.searchsorted(values, hi, side="right")))
 
 
-def _bisected(have: Hashes, wanted: Hashes, low: Ints, high: Ints, side: str) -> Ints:
+def _bisected(hashes: Hashes, targets: Hashes, low: Ints, high: Ints, side: str) -> Ints:
     """``searchsorted`` of each wanted value in a range of its own."""
     before = np.less if side == "left" else np.less_equal
     low, high = low.copy(), high.copy()
     while (open_ := np.flatnonzero(low < high)).size:
         middle = (low[open_] + high[open_]) >> 1
-        below = before(have[middle], wanted[open_])
+        below = before(hashes[middle], targets[open_])
         low[open_] = np.where(below, middle + 1, low[open_])
         high[open_] = np.where(below, high[open_], middle)
     return low
@@ -144,16 +144,16 @@ class Answers:
         if is_fixed(kind):
             return to_arrow(self.vec(name), kind)
         chunks = [pa.nulls(1, kind)]
-        place = np.zeros(self.size, np.int64)
+        indexes = np.zeros(self.size, np.int64)
         offset = 1
         for piece in self.pieces:
             column = piece.reader.column(name)
             if column is not None:
                 chunks.append(column.take(pa.array(piece.rows)))
-                place[piece.queries] = np.arange(offset, offset + len(piece.rows))
+                indexes[piece.queries] = np.arange(offset, offset + len(piece.rows))
                 offset += len(piece.rows)
-        place[~self.there] = 0
-        return single(pa.chunked_array(chunks, kind)).take(pa.array(place))
+        indexes[~self.there] = 0
+        return single(pa.chunked_array(chunks, kind)).take(pa.array(indexes))
 
     @property
     def complete(self) -> bool:
@@ -167,15 +167,15 @@ def find(
     """The newest row of each query's identity, tombstones included."""
     size = len(queries)
     pieces: list[Piece] = []
-    found = np.zeros(size, np.bool_)
+    answered = np.zeros(size, np.bool_)
     for layer in layers:
-        for piece in _hits(layout, layer, queries, keys, found):
+        for piece in _hits(layout, layer, queries, keys, answered):
             pieces.append(piece)
-            found[piece.queries] = True
-        if found.all():
+            answered[piece.queries] = True
+        if answered.all():
             break
     types = {f.name: f.type for f in layout.schema}
-    return Answers(size, pieces, found, types)
+    return Answers(size, pieces, answered, types)
 
 
 def total_weight(
@@ -195,37 +195,37 @@ def _hits(
     layout: Layout, layer: Sequence[RunReader], queries: Queries, keys: list[pa.Array], done: Mask
 ) -> Iterator[Piece]:
     """The rows of one layer that match queries that are not ``done``. There is at most one row per query."""
-    left = None if not done.any() else np.flatnonzero(~done)
-    wanted = queries if left is None else queries.take(left)
+    remaining = None if not done.any() else np.flatnonzero(~done)
+    unanswered = queries if remaining is None else queries.take(remaining)
     for reader in layer:
-        part = wanted.within(reader)
+        part = unanswered.within(reader)
         if part.start == part.stop:
             continue
-        asked = np.arange(part.start, part.stop) if left is None else left[part]
-        found, rows = _match(layout, reader, wanted.take(part), asked, keys)
-        if len(found):
-            yield Piece(reader, found, rows)
+        query_numbers = np.arange(part.start, part.stop) if remaining is None else remaining[part]
+        matched, rows = _match(layout, reader, unanswered.take(part), query_numbers, keys)
+        if len(matched):
+            yield Piece(reader, matched, rows)
 
 
 def _match(
-    layout: Layout, reader: RunReader, wanted: Queries, asked: Ints, keys: list[pa.Array]
+    layout: Layout, reader: RunReader, unanswered: Queries, query_numbers: Ints, keys: list[pa.Array]
 ) -> tuple[Ints, Ints]:
     """Query numbers and rows of ``reader`` with equal identity."""
-    at = wanted.places(reader)
+    candidates = unanswered.places(reader)
     columns = [reader.column(f.name) for f in layout.identity]
     queries, rows = [], []
-    hit = np.flatnonzero(wanted.matches(reader, at, np.arange(len(wanted))))
+    hit = np.flatnonzero(unanswered.matches(reader, candidates, np.arange(len(unanswered))))
     while len(hit):
-        place, query = at[hit], asked[hit]
-        same = rows_same(columns, place, keys, query)
+        rows_of_hits, query = candidates[hit], query_numbers[hit]
+        same = rows_same(columns, rows_of_hits, keys, query)
         queries.append(query[same])
-        rows.append(place[same])
+        rows.append(rows_of_hits[same])
         if same.all():
             break
-        # A different key of the same code: its neighbour may be the one that is meant.
+        # Another key has the same code: the row after it may be the right one.
         hit = hit[~same]
-        at[hit] += 1
-        hit = hit[wanted.matches(reader, at[hit], hit)]
+        candidates[hit] += 1
+        hit = hit[unanswered.matches(reader, candidates[hit], hit)]
     if not queries:
         empty = np.zeros(0, np.int64)
         return empty, empty

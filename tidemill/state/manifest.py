@@ -26,9 +26,9 @@ Layers = tuple[tuple[Run, ...], ...]
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class TableShape:
-    """Which columns tell rows apart, ``keys`` and ``values``, and after how many milliseconds a row expires.
-    Readers that do not know the operator combine versions of a row by that. ``mixed``: some runs have not all
-    of ``values``, or narrower types, as partitions of different queries came together."""
+    """The identity of rows, ``keys`` and ``values``, and the milliseconds after which a row expires
+    (``ttl``), so that readers without the operator can combine versions of a row. ``mixed``: some runs lack
+    some ``values``, or have narrower types, because a rescaling combined partitions of different queries."""
 
     keys: tuple[str, ...]
     values: tuple[str, ...] = ()
@@ -37,7 +37,7 @@ class TableShape:
 
     @classmethod
     def together(cls, shapes: Sequence[TableShape]) -> TableShape | None:
-        """The shape of runs of different keys; None for none."""
+        """The shape of runs with different keys; None if there are no ``shapes``."""
         if len(set(shapes)) < 2:
             return shapes[-1] if shapes else None
         values = dict.fromkeys(value for shape in shapes for value in shape.values)
@@ -51,8 +51,8 @@ class TableShape:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class TableEntry:
-    """``columns``: name -> type and version, of all columns that a run of the table may have. ``shape``: None
-    where no epoch has written the table since manifests have it."""
+    """``columns``: name -> type and version, for all columns that a run of the table may have. ``shape``:
+    None if no epoch has written the table since manifests have shapes."""
 
     columns: Mapping[str, str]
     layers: Layers
@@ -109,13 +109,13 @@ def manifest_name(operator: str, partition: int, epoch: int, attempt: str) -> st
 
 def read_manifest(storage: StateFiles, name: str) -> Manifest:
     """The manifest of that name; StateError if it is missing, damaged or of another version."""
-    what = f"the manifest '{storage.path(name)}'"
+    description = f"the manifest '{storage.path(name)}'"
     if storage.owner:
-        what += f" of {storage.owner}"
-    fields = decode_record(storage.read_bytes(name), VERSION, what)
+        description += f" of {storage.owner}"
+    fields = decode_record(storage.read_bytes(name), VERSION, description)
     try:
         tables = {table: TableEntry.from_json(data) for table, data in fields["tables"].items()}
         first, stop = fields["groups"]
         return Manifest(epoch=fields["epoch"], groups=(first, stop), tables=tables)
     except (ValueError, KeyError, TypeError, AttributeError) as e:
-        raise damaged(what, f"{type(e).__name__}: {e}") from e
+        raise damaged(description, f"{type(e).__name__}: {e}") from e

@@ -108,9 +108,9 @@ def _groups(layout: Layout, table: pa.Table) -> Groups:
         return group_rows(hashes, identity)
     order = _by_code(layout, table)
     dues, hashes = vector(table.column(DUE)).values[order], hashes[order]
-    fresh = np.ones(len(order), np.bool_)
-    np.logical_or(dues[1:] != dues[:-1], hashes[1:] != hashes[:-1], out=fresh[1:])
-    return group_ordered(order, fresh, identity)
+    is_new = np.ones(len(order), np.bool_)
+    np.logical_or(dues[1:] != dues[:-1], hashes[1:] != hashes[:-1], out=is_new[1:])
+    return group_ordered(order, is_new, identity)
 
 
 def _merge_weights(table: pa.Table, groups: Groups) -> pa.Table:
@@ -120,8 +120,8 @@ def _merge_weights(table: pa.Table, groups: Groups) -> pa.Table:
     sums = np.add.reduceat(weights[groups.order], groups.starts)
     keep = np.flatnonzero(sums)
     merged = table.take(pa.array(groups.heads[keep]))
-    at = merged.schema.get_field_index(WEIGHT)
-    return merged.set_column(at, merged.schema.field(at), to_arrow(Vec(sums[keep]), pa.int64()))
+    index = merged.schema.get_field_index(WEIGHT)
+    return merged.set_column(index, merged.schema.field(index), to_arrow(Vec(sums[keep]), pa.int64()))
 
 
 def _alive(table: pa.Table, rows: Ints, layout: Layout, now: int, last: bool) -> Mask | None:
@@ -129,11 +129,11 @@ def _alive(table: pa.Table, rows: Ints, layout: Layout, now: int, last: bool) ->
     keep: Mask | None = None
     if last:
         deleted = vector(table.column(DELETED))
-        gone = deleted.values & deleted.mask()
-        if gone.any():
-            keep = ~gone[rows]
+        is_deleted = deleted.values & deleted.mask()
+        if is_deleted.any():
+            keep = ~is_deleted[rows]
     if layout.ttl:
         # An older version was written earlier, so it has expired too: no tombstone is needed.
-        fresh = ~expired(vector(table.column(TIME)).values[rows], layout, now)
-        keep = fresh if keep is None else keep & fresh
+        is_live = ~expired(vector(table.column(TIME)).values[rows], layout, now)
+        keep = is_live if keep is None else keep & is_live
     return keep

@@ -11,11 +11,11 @@ from tidemill.state.storage import Published, StateFiles
 
 
 def named_files(files: StateFiles, manifests: Iterable[str]) -> dict[str, Published]:
-    """By name below the state root. Reads the manifests, no run."""
-    found: dict[str, Published] = {}
+    """The files by name below the state root. Reads the manifests, but no runs."""
+    files_by_name: dict[str, Published] = {}
     for name in sorted(set(manifests)):
         data = files.read_bytes(name)
-        found[name] = Published(len(data), xxhash.xxh3_64_intdigest(data))
+        files_by_name[name] = Published(len(data), xxhash.xxh3_64_intdigest(data))
         for run in read_manifest(files, name).runs:
-            found[run.path] = Published(run.size, run.checksum)
-    return found
+            files_by_name[run.path] = Published(run.size, run.checksum)
+    return files_by_name

@@ -28,7 +28,7 @@ def reclaimed(
     fuel = options.fuel
     result: list[Layer] = []
     for number, layer in enumerate(layers):
-        kept: list[RunReader] = []
+        readers: list[RunReader] = []
         for reader in layer:
             middle, last = (reader.run.written if reader.run else None) or (now, now)
             if last + layout.ttl <= now:
@@ -36,9 +36,9 @@ def reclaimed(
             if fuel > 0 and middle + layout.ttl <= now:
                 rows = min(reader.rows, fuel)
                 fuel -= rows
-                kept += merge([reader.cut(0, rows)], number + 1 == len(layers))
-                kept += [reader.cut(rows, reader.rows)] if rows < reader.rows else []
+                readers += merge([reader.cut(0, rows)], number + 1 == len(layers))
+                readers += [reader.cut(rows, reader.rows)] if rows < reader.rows else []
             else:
-                kept.append(reader)
-        result += [tuple(kept)] if kept else []
+                readers.append(reader)
+        result += [tuple(readers)] if readers else []
     return result

@@ -18,7 +18,7 @@ import xxhash
 from tidemill.errors import StateError
 
 Reader = Callable[[dict[str, Any]], dict[str, Any]]
-"""Makes the fields of a record of an older version into those of the version after it."""
+"""Converts the fields of a record of an older version to those of the next version."""
 
 _UNKNOWN = "0" * 16
 _NO_READERS: Mapping[int, Reader] = {}
@@ -34,41 +34,42 @@ def encode_record(version: int, fields: dict[str, Any]) -> bytes:
 
 
 def decode_record(
-    data: bytes, version: int, what: str, older: Mapping[int, Reader] = _NO_READERS
+    data: bytes, version: int, description: str, older: Mapping[int, Reader] = _NO_READERS
 ) -> dict[str, Any]:
-    """The fields. StateError if they cannot be trusted; ``what`` names the record, such as "the commit
+    """The fields. StateError if they cannot be trusted; ``description`` names the record, such as "the commit
     record 'x'". ``older``: readers of the versions before, by version."""
     try:
         record = json.loads(data.decode())
     except (ValueError, RecursionError) as e:
-        raise damaged(what, str(e)) from e
+        raise damaged(description, str(e)) from e
     if not isinstance(record, dict):
-        raise damaged(what, f"it holds a JSON {type(record).__name__}, not an object")
-    found = record.pop("version", None)
-    if not isinstance(found, int) or isinstance(found, bool):
-        raise damaged(what, "it has no format version")
-    if found != version and found not in older:
-        raise _other_version(what, found, version)
+        raise damaged(description, f"it holds a JSON {type(record).__name__}, not an object")
+    found_version = record.pop("version", None)
+    if not isinstance(found_version, int) or isinstance(found_version, bool):
+        raise damaged(description, "it has no format version")
+    if found_version != version and found_version not in older:
+        raise _other_version(description, found_version, version)
     checksum = record.pop("checksum", None)
     if not isinstance(checksum, str) or len(checksum) != len(_UNKNOWN):
-        raise damaged(what, "it has no checksum")
-    blank = _with_checksum(data, found, _UNKNOWN)
-    if _with_checksum(blank, found, xxhash.xxh3_64_hexdigest(blank)) != data:
-        raise damaged(what, "its checksum does not fit its contents")
+        raise damaged(description, "it has no checksum")
+    blank = _with_checksum(data, found_version, _UNKNOWN)
+    if _with_checksum(blank, found_version, xxhash.xxh3_64_hexdigest(blank)) != data:
+        raise damaged(description, "its checksum does not fit its contents")
     fields: dict[str, Any] = record
-    while found < version:
-        fields, found = older[found](fields), found + 1
+    while found_version < version:
+        fields, found_version = older[found_version](fields), found_version + 1
     return fields
 
 
-def damaged(what: str, why: str) -> StateError:
-    return StateError(f"{what[0].upper()}{what[1:]} is damaged: {why}", hint=START_AGAIN)
+def damaged(description: str, reason: str) -> StateError:
+    return StateError(f"{description[0].upper()}{description[1:]} is damaged: {reason}", hint=START_AGAIN)
 
 
-def _other_version(what: str, found: int, version: int) -> StateError:
-    newer = "A newer" if found > version else "An older"
+def _other_version(description: str, found_version: int, version: int) -> StateError:
+    newer = "A newer" if found_version > version else "An older"
     return StateError(
-        f"{what[0].upper()}{what[1:]} has format version {found}, this Tidemill reads version {version}",
+        f"{description[0].upper()}{description[1:]} has format version {found_version}, this Tidemill reads"
+        f" version {version}",
         hint=f"{newer} Tidemill wrote it: resume with that version, or start with a new directory.",
     )
 

@@ -59,10 +59,10 @@ class StateFiles:
         if self.storage.is_local:
             return self._mapped(name, self.storage.absolute(name), expected)
         cache = executor_cache()
-        found = cache.find(self.storage, name, expected.size)
-        if found is not None:
+        cached_path = cache.find(self.storage, name, expected.size)
+        if cached_path is not None:
             with contextlib.suppress(StateError):
-                return self._mapped(name, found, expected)
+                return self._mapped(name, cached_path, expected)
         try:
             return self._mapped(name, cache.fetch(self.storage, name), expected)
         except OSError as e:
@@ -102,11 +102,11 @@ class StateFiles:
             if self.storage.is_local:
                 self.storage.make_directory(name.rpartition("/")[0])
                 return _written(self.storage.absolute(name), write, durable=self.storage.durable)
-            # By way of a copy here, which the next epoch's task may find.
+            # Written to the local cache first, where the next epoch's task may find it.
             with executor_cache().adding(self.storage, name) as copy:
                 published = _written(copy, write, durable=False)
-                with pa.memory_map(copy) as made, self.storage.create(name) as stream:
-                    stream.write(made.read_buffer())
+                with pa.memory_map(copy) as mapped, self.storage.create(name) as stream:
+                    stream.write(mapped.read_buffer())
             return published
         except OSError as e:
             raise self._unwritable(name, e) from e

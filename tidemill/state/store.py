@@ -79,11 +79,11 @@ class StateStore:
         if isinstance(base, str):
             base = (Slice(base, *groups),)
         slices = base or ()
-        held = read_slices(files, slices)
-        if held is None:
-            held = Manifest(epoch=epoch, groups=groups, tables={})
-        # Slices of partitions that had no state are not there; the partition has their groups all the same.
-        manifest = replace(held, groups=groups)
+        stored = read_slices(files, slices)
+        if stored is None:
+            stored = Manifest(epoch=epoch, groups=groups, tables={})
+        # Partitions without state have no slice, but this partition owns their key groups, too.
+        manifest = replace(stored, groups=groups)
         return cls(files, operator, partition, epoch, now, slices, manifest, attempt, options)
 
     def scratch(self) -> StateStore:
@@ -113,7 +113,7 @@ class StateStore:
         return table
 
     def flush(self) -> str | None:
-        """Writes what the step changed. Gives the name of the manifest that now describes the state."""
+        """Writes the changes of the step. Returns the name of the manifest that now describes the state."""
         tables = dict(self.manifest.tables)
         changed = False
         numbers = {name: number for number, name in enumerate(sorted({*tables, *self._layers}))}

@@ -1,9 +1,9 @@
 """MAPs and MULTISETs as Arrow columns: their entries in the order of their keys.
 
-Maps are equal whatever the order in which their entries came. So that nothing which groups, hashes, compares
-or keeps values has to know of it, entries are put in order where a value is made: in Spark SQL by
-``functions.values.in_order``, here in what Python gives. Both order keys alike: NULL first, then as
-``types.values`` says, nested ones part by part.
+Maps are equal whatever the order of their entries. So entries are sorted when a value is created, and code
+that groups, hashes, compares or stores values can ignore the order. Spark SQL sorts with
+``functions.values.in_order``, this module sorts values from Python. Both order keys alike: NULL first, then
+as in ``types.values``, nested keys part by part.
 
 Cost: a sort of a column's entries; none for types without maps.
 """
@@ -64,21 +64,21 @@ def _ranks(keys: pa.Array) -> Any:
     if pa.types.is_null(keys.type):
         return np.zeros(len(keys), np.int64)
     if pa.types.is_nested(keys.type) or pa.types.is_floating(keys.type):
-        places = list(map(_place, python_values(keys)))
-        known = {place: rank for rank, place in enumerate(sorted(set(places)))}
-        return np.array([known[place] for place in places], np.int64)
+        sort_keys = list(map(_sort_key, python_values(keys)))
+        rank_of = {sort_key: rank for rank, sort_key in enumerate(sorted(set(sort_keys)))}
+        return np.array([rank_of[sort_key] for sort_key in sort_keys], np.int64)
     ranks = pc.rank(keys, sort_keys="ascending", tiebreaker="dense").to_numpy().astype(np.int64)
     return np.where(keys.is_null().to_numpy(zero_copy_only=False), -1, ranks)
 
 
-def _place(value: Any) -> tuple[Any, ...]:
-    """Stands among others of its type as the value does."""
+def _sort_key(value: Any) -> tuple[Any, ...]:
+    """A tuple that sorts as the value sorts among values of its type."""
     if value is None:
         return (0,)
     if isinstance(value, dict):
-        return (1, *map(_place, value.values()))
+        return (1, *map(_sort_key, value.values()))
     if isinstance(value, list):
-        return (1, *map(_place, value))
+        return (1, *map(_sort_key, value))
     if isinstance(value, float):
         missing = value != value
         return (1, missing, 0.0 if missing else value, missing or np.copysign(1.0, value) > 0)

@@ -1,7 +1,7 @@
-"""Arrow's columns as Python's values, texts included that are not UTF-8.
+"""Arrow columns as Python values, including texts that are not UTF-8.
 
-Parquet and ORC hold any bytes as text, as damaged files do. Spark and Arrow hand them on as they are; where a
-text is made of them, it has U+FFFD for what cannot be read, as Java's has.
+Parquet and ORC files, damaged files above all, may contain any bytes as text. Spark and Arrow pass them on.
+As in Java, unreadable bytes become U+FFFD when a Python text is made.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ def python_values(column: pa.Array | pa.ChunkedArray) -> list[Any]:
 
 
 def readable(texts: pa.Array) -> pa.Array:
-    """``texts`` as they are written as text. Cost: a look at all bytes."""
+    """``texts`` as valid UTF-8. Cost: a scan of all bytes."""
     try:
         texts.validate(full=True)
     except pa.ArrowInvalid:

@@ -1,4 +1,4 @@
-"""Types that hold all values of others, so that what was computed of the narrower goes on as the wider."""
+"""Types that hold all values of other types, so state of the narrower type can be used as the wider type."""
 
 from __future__ import annotations
 

@@ -1,9 +1,9 @@
-"""Bound aggregate functions: how a column of accumulators goes on with an epoch's rows.
+"""Bound aggregate functions: they advance a column of accumulators by an epoch's rows.
 
-Accumulators are a carrier array, one per group, NULL for a group that has none yet (a function's own is
-never NULL). Rows come in group
-order, within a group by arrival. Per row: the rows of a group one after the other, as Flink does it. Over
-arrays: all added rows give one accumulator per group, all rows taken back another, both are merged.
+Accumulators are a carrier array with one value per group, NULL for a group without an accumulator (a
+function's accumulator is never NULL). Rows come in group order, within a group by arrival. Row by row, the
+function processes the rows of a group in sequence, as in Flink. Over arrays, all added rows give one
+accumulator per group, all retracted rows another, and both are merged.
 """
 
 from __future__ import annotations
@@ -36,23 +36,23 @@ class BoundAggregate:
 
     @property
     def retracts(self) -> bool:
-        """Whether it can take rows back."""
+        """Whether it can retract rows."""
         return isinstance(self.body, Retracting)
 
     def advanced(self, old: pa.Array, columns: list[pa.Array], owners: Any, weights: Any) -> pa.Array:
         """The accumulators after the rows. ``owners``: each row's group, ascending; ``weights``: +1 adds,
         -1 takes back, 0 does not count; None: all add."""
         if weights is not None and not weights.all():
-            kept = np.flatnonzero(weights)
-            picks = pa.array(kept)
+            counted = np.flatnonzero(weights)
+            picks = pa.array(counted)
             columns = [c.take(picks) for c in columns]
-            owners, weights = owners[kept], weights[kept]
+            owners, weights = owners[counted], weights[counted]
         if self.vectorized:
             return self._advanced_arrays(old, columns, owners, weights)
         return self._advanced_rows(old, columns, owners, weights)
 
     def results(self, accumulators: pa.Array) -> pa.Array:
-        """The value of each group; NULL where there is no accumulator."""
+        """The value of each group; NULL if there is no accumulator."""
         there = np.flatnonzero(accumulators.is_valid().to_numpy(zero_copy_only=False))
         if len(there) < len(accumulators):
             picks = np.full(len(accumulators), -1)
@@ -64,8 +64,8 @@ class BoundAggregate:
     def _values(self, accumulators: pa.Array) -> pa.Array:
         if self.vectorized:
             with user_code(self.name):
-                given = self.body.get_value(presented(accumulators, self.accumulator))
-            return from_array(self.name, given, self.result, len(accumulators))
+                returned = self.body.get_value(presented(accumulators, self.accumulator))
+            return from_array(self.name, returned, self.result, len(accumulators))
         with user_code(self.name):
             values = [self.body.get_value(a) for a in self._unpacked(accumulators)]
         return from_values(self.name, values, self.result)
@@ -76,14 +76,14 @@ class BoundAggregate:
         adds = [True] * len(owners) if weights is None else (weights > 0).tolist()
         take_in, take_back = self.body.accumulate, self.body.retract if self.retracts else None
         with user_code(self.name):
-            held = self._unpacked(old)
+            states = self._unpacked(old)
             for owner, add, row in zip(owners.tolist(), adds, rows, strict=True):
                 step = take_in if add else take_back
                 assert step is not None, "planned without rows that are taken back"
-                changed = step(held[owner], *row)
+                changed = step(states[owner], *row)
                 if changed is not None:
-                    held[owner] = changed
-        return self._packed(held)
+                    states[owner] = changed
+        return self._packed(states)
 
     def _packed(self, accumulators: list[Any]) -> pa.Array:
         return from_values(
@@ -92,13 +92,13 @@ class BoundAggregate:
 
     def _unpacked(self, accumulators: pa.Array) -> list[Any]:
         """Accumulators as Python values that may be changed in place."""
-        found = to_python(accumulators, self.accumulator)
+        values = to_python(accumulators, self.accumulator)
         row = isinstance(self.accumulator, RowType)
         fresh = self.body.create_accumulator
-        return [fresh() if a is None else list(a.values()) if row else a for a in found]
+        return [fresh() if a is None else list(a.values()) if row else a for a in values]
 
     def _advanced_arrays(self, old: pa.Array, columns: list[pa.Array], owners: Any, weights: Any) -> pa.Array:
-        held = self._whole(old)
+        states = self._whole(old)
         for sign, method in ((1, "accumulate"), (-1, "retract")):
             chosen = None if weights is None else np.flatnonzero(weights == sign)
             if sign < 0 and (chosen is None or not len(chosen)):
@@ -106,27 +106,27 @@ class BoundAggregate:
             of = owners if chosen is None else owners[chosen]
             parts = columns if chosen is None else [c.take(pa.array(chosen)) for c in columns]
             if len(of):
-                held = self._merged(held, of, parts, method)
-        return held
+                states = self._merged(states, of, parts, method)
+        return states
 
     def _merged(self, old: pa.Array, owners: Any, columns: list[pa.Array], method: str) -> pa.Array:
-        """``old`` with what ``method`` makes of the rows, for the groups that have any."""
+        """``old`` merged with the accumulators that ``method`` makes of the rows."""
         touched, groups = np.unique(owners, return_inverse=True)
-        shown = [presented(c, k) for c, k in zip(columns, self.arg_types, strict=True)]
+        arguments = [presented(c, k) for c, k in zip(columns, self.arg_types, strict=True)]
         with user_code(self.name):
-            given = getattr(self.body, method)(pa.array(groups, pa.int64()), *shown)
-        kept = self.accumulator.with_nullable(False)
-        delta = from_array(f"{self.name}.{method}", given, kept, len(touched))
+            returned = getattr(self.body, method)(pa.array(groups, pa.int64()), *arguments)
+        not_null = self.accumulator.with_nullable(False)
+        delta = from_array(f"{self.name}.{method}", returned, not_null, len(touched))
         before = presented(old.take(pa.array(touched)), self.accumulator)
         with user_code(self.name):
-            given = self.body.merge(before, presented(delta, self.accumulator))
-        merged = from_array(f"{self.name}.merge", given, kept, len(touched))
+            returned = self.body.merge(before, presented(delta, self.accumulator))
+        merged = from_array(f"{self.name}.merge", returned, not_null, len(touched))
         picks = np.arange(len(old))
         picks[touched] = len(old) + np.arange(len(touched))
         return pa.concat_arrays([old, merged]).take(pa.array(picks))
 
     def _whole(self, accumulators: pa.Array) -> pa.Array:
-        """New accumulators where there are none."""
+        """``accumulators`` with new accumulators for groups without one."""
         if not accumulators.null_count:
             return accumulators
         with user_code(self.name):

@@ -1,4 +1,4 @@
-"""Types as Flink's texts, from what a Python module has: type texts, ``pyarrow`` types, annotations."""
+"""Flink's type texts from the types of a Python module: type texts, ``pyarrow`` types, annotations."""
 
 from __future__ import annotations
 
@@ -43,32 +43,32 @@ _ARROW: dict[pa.DataType, str] = {
 _DIGITS = {"s": 0, "ms": 3, "us": 6}
 
 
-def type_text(given: Any) -> str:
-    """Flink's text of a declared type; TypeError for an Arrow type that Flink has no counterpart of."""
-    if isinstance(given, str):
-        return given
-    if not isinstance(given, pa.DataType):
-        raise TypeError(f"A type is a text such as 'BIGINT' or a pyarrow type, not {given!r}")
-    known = _ARROW.get(given)
-    return known if known is not None else _arrow_text(given)
+def type_text(spec: Any) -> str:
+    """Flink's text of a declared type; TypeError for an Arrow type without a counterpart in Flink."""
+    if isinstance(spec, str):
+        return spec
+    if not isinstance(spec, pa.DataType):
+        raise TypeError(f"A type is a text such as 'BIGINT' or a pyarrow type, not {spec!r}")
+    text = _ARROW.get(spec)
+    return text if text is not None else _arrow_text(spec)
 
 
-def _arrow_text(given: pa.DataType) -> str:
-    if pa.types.is_decimal(given):
-        return f"DECIMAL({given.precision}, {given.scale})"
-    if pa.types.is_timestamp(given) and given.unit in _DIGITS:
-        return f"TIMESTAMP{'' if given.tz is None else '_LTZ'}({_DIGITS[given.unit]})"
-    if pa.types.is_map(given):
-        return f"MAP<{type_text(given.key_type)}, {type_text(given.item_type)}>"
-    if pa.types.is_list(given) or pa.types.is_large_list(given):
-        return f"ARRAY<{type_text(given.value_type)}>"
-    if pa.types.is_struct(given):
-        return "ROW<" + ", ".join(f"`{f.name}` {type_text(f.type)}" for f in given) + ">"
-    raise TypeError(f"The Arrow type {given} has no counterpart in Flink SQL")
+def _arrow_text(arrow_type: pa.DataType) -> str:
+    if pa.types.is_decimal(arrow_type):
+        return f"DECIMAL({arrow_type.precision}, {arrow_type.scale})"
+    if pa.types.is_timestamp(arrow_type) and arrow_type.unit in _DIGITS:
+        return f"TIMESTAMP{'' if arrow_type.tz is None else '_LTZ'}({_DIGITS[arrow_type.unit]})"
+    if pa.types.is_map(arrow_type):
+        return f"MAP<{type_text(arrow_type.key_type)}, {type_text(arrow_type.item_type)}>"
+    if pa.types.is_list(arrow_type) or pa.types.is_large_list(arrow_type):
+        return f"ARRAY<{type_text(arrow_type.value_type)}>"
+    if pa.types.is_struct(arrow_type):
+        return "ROW<" + ", ".join(f"`{f.name}` {type_text(f.type)}" for f in arrow_type) + ">"
+    raise TypeError(f"The Arrow type {arrow_type} has no counterpart in Flink SQL")
 
 
 def result_text(function: Any) -> str | None:
-    """The type of a function's annotated result; None where there is none or it has no counterpart."""
+    """The type of a function's annotated result; None if there is none or it has no counterpart."""
     return annotation_text(_hints(function).get("return"))
 
 
@@ -79,25 +79,25 @@ def parameter_texts(function: Any) -> tuple[str, ...] | None:
     except (TypeError, ValueError):
         return None
     hints = _hints(function)
-    found = []
+    texts = []
     for parameter in parameters:
         text = annotation_text(hints.get(parameter.name))
         plain = parameter.kind in (parameter.POSITIONAL_ONLY, parameter.POSITIONAL_OR_KEYWORD)
         if text is None or not plain or parameter.default is not parameter.empty:
             return None
-        found.append(text)
-    return tuple(found)
+        texts.append(text)
+    return tuple(texts)
 
 
 def annotation_text(annotation: Any) -> str | None:
-    """``int | None`` is BIGINT, ``list[str]`` ARRAY<STRING>; None for anything that says no type."""
-    known = _PYTHON.get(annotation) if isinstance(annotation, type) else None
-    if known is not None:
-        return known
+    """``int | None`` is BIGINT, ``list[str]`` ARRAY<STRING>; None for other annotations."""
+    text = _PYTHON.get(annotation) if isinstance(annotation, type) else None
+    if text is not None:
+        return text
     origin, inner = typing.get_origin(annotation), typing.get_args(annotation)
     if origin in (typing.Union, types.UnionType):
-        rest = [x for x in inner if x is not type(None)]
-        return annotation_text(rest[0]) if len(rest) == 1 else None
+        not_none = [x for x in inner if x is not type(None)]
+        return annotation_text(not_none[0]) if len(not_none) == 1 else None
     texts = [annotation_text(x) for x in inner]
     if None in texts:
         return None

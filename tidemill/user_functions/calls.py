@@ -1,7 +1,7 @@
-"""Bound scalar and table functions: typed, picklable, called with carrier arrays and giving carrier arrays.
+"""Bound scalar and table functions: typed, picklable, from carrier arrays to carrier arrays.
 
-They run in Spark Python workers and in join kernels. The functions themselves travel by value (see
-``shipping``); a repr names what is called, not where it lies in memory, as plans are compared by it.
+They run in Spark Python workers and in join kernels. The functions are pickled by value (see ``shipping``). A
+repr has the function's name and no memory address, because plans are compared by it.
 """
 
 from __future__ import annotations
@@ -33,7 +33,7 @@ class BoundFunction:
     version: str = ""
 
     def results(self, columns: tuple[pa.Array, ...], rows: int) -> Any:
-        """What the body gives: an array, or an iterator of one value per row."""
+        """The result of the body: an array, or an iterator of one value per row."""
         pairs = list(zip(columns, self.arg_types, strict=True))
         if self.vectorized:
             return self.body(*(presented(c, k) for c, k in pairs))
@@ -49,8 +49,8 @@ class BoundScalar(BoundFunction):
     def __call__(self, columns: tuple[pa.Array, ...], rows: int) -> pa.Array:
         """One value per row; ``columns`` are ``arg_types``' carriers. ExecutionError names the function."""
         with user_code(self.name):
-            given = self.results(columns, rows)
-            values = given if self.vectorized else list(given)
+            returned = self.results(columns, rows)
+            values = returned if self.vectorized else list(returned)
         if self.vectorized:
             return from_array(self.name, values, self.result, rows)
         if len(values) < rows:
@@ -60,7 +60,7 @@ class BoundScalar(BoundFunction):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class BoundTable(BoundFunction):
-    """``columns``: the type of each column it gives."""
+    """``columns``: the type of each result column."""
 
     columns: RowType
 
@@ -71,20 +71,20 @@ class BoundTable(BoundFunction):
         counts: list[int] = []
         values: list[Any] = []
         with user_code(self.name):
-            for given in self.results(columns, rows):
-                found = () if given is None else _iterated(self.name, given)
+            for returned in self.results(columns, rows):
+                result_rows = () if returned is None else _iterated(self.name, returned)
                 before = len(values)
-                values.extend(found)
+                values.extend(result_rows)
                 counts.append(len(values) - before)
         if len(counts) < rows:
             raise stopped_short(self.name)
         fields = [f.type for f in self.columns.fields]
         parts = self._parts(values)
-        made = [from_values(self.name, part, kind) for part, kind in zip(parts, fields, strict=True)]
-        return self._lists(pa.array(counts, pa.int32()), made)
+        column_arrays = [from_values(self.name, part, kind) for part, kind in zip(parts, fields, strict=True)]
+        return self._lists(pa.array(counts, pa.int32()), column_arrays)
 
     def _parts(self, values: list[Any]) -> list[list[Any]]:
-        """The values of each column; where there is one, a row may be the value itself."""
+        """The values of each column. With a single column, a row may be the value itself."""
         width = len(self.columns.fields)
         if width == 1:
             return [[v[0] if isinstance(v, tuple) and len(v) == 1 else v for v in values]]
@@ -95,29 +95,29 @@ class BoundTable(BoundFunction):
 
     def _from_arrays(self, columns: tuple[pa.Array, ...], rows: int) -> pa.Array:
         with user_code(self.name):
-            given = self.results(columns, rows)
-        if isinstance(given, pa.ChunkedArray):
-            given = given.combine_chunks()
-        if not isinstance(given, pa.ListArray | pa.LargeListArray):
-            raise wrong_result(self.name, "a list array", f"a value of type {type(given).__name__}")
-        if len(given) != rows:
-            raise wrong_result(self.name, f"{rows} lists, one per row", f"{len(given)}")
+            returned = self.results(columns, rows)
+        if isinstance(returned, pa.ChunkedArray):
+            returned = returned.combine_chunks()
+        if not isinstance(returned, pa.ListArray | pa.LargeListArray):
+            raise wrong_result(self.name, "a list array", f"a value of type {type(returned).__name__}")
+        if len(returned) != rows:
+            raise wrong_result(self.name, f"{rows} lists, one per row", f"{len(returned)}")
         kind: LogicalType = self.columns
-        flat = given.flatten()
+        flat = returned.flatten()
         if len(self.columns.fields) == 1:
-            made = [from_array(self.name, flat, self.columns.fields[0].type, len(flat))]
+            arrays = [from_array(self.name, flat, self.columns.fields[0].type, len(flat))]
         else:
-            made = from_array(self.name, flat, kind, len(flat)).flatten()
-        return self._lists(given.value_lengths().fill_null(0), made)
+            arrays = from_array(self.name, flat, kind, len(flat)).flatten()
+        return self._lists(returned.value_lengths().fill_null(0), arrays)
 
-    def _lists(self, counts: pa.Array, made: list[pa.Array]) -> pa.Array:
+    def _lists(self, counts: pa.Array, arrays: list[pa.Array]) -> pa.Array:
         fields = list(arrow_type(self.columns))
-        entries = pa.StructArray.from_arrays(made, fields=fields)
+        entries = pa.StructArray.from_arrays(arrays, fields=fields)
         ends = counts.to_numpy(zero_copy_only=False).cumsum()
         return pa.ListArray.from_arrays(pa.array([0, *ends], pa.int32()), entries)
 
 
-def _iterated(name: str, given: Any) -> Iterable[Any]:
-    if not isinstance(given, Iterable) or isinstance(given, str | bytes | tuple | dict):
-        raise wrong_result(name, "rows to iterate over (yield, or a list)", repr(given))
-    return given
+def _iterated(name: str, returned: Any) -> Iterable[Any]:
+    if not isinstance(returned, Iterable) or isinstance(returned, str | bytes | tuple | dict):
+        raise wrong_result(name, "rows to iterate over (yield, or a list)", repr(returned))
+    return returned

@@ -1,8 +1,8 @@
-"""A digest of a function's own code, by which a job tells that it was changed.
+"""A digest of a function's own code, by which a job detects that the function changed.
 
-It is that of the bytecode of the function, or of the methods of an object's classes, with all that is
-defined within. What the code calls elsewhere is not in it. Another minor version of Python compiles
-otherwise: such digests say nothing of each other (``same_code``).
+The digest covers the bytecode of the function, or of the methods of an object's classes, and of all functions
+defined inside. It does not cover code that the function calls elsewhere. Another minor version of Python
+compiles to other bytecode, so digests of different versions cannot be compared (``same_code``).
 """
 
 from __future__ import annotations
@@ -31,7 +31,7 @@ def code_digest(body: Any) -> str:
 
 
 def same_code(first: str, second: str) -> bool:
-    """Whether nothing says that they are of different code."""
+    """Whether the digests do not prove that the code differs."""
     compilers = {one.partition(":")[0] for one in (first, second)}
     return first == second or len(compilers) > 1
 
@@ -42,8 +42,8 @@ def _codes(body: Any) -> Iterator[CodeType]:
         kinds = [k for k in type(body).__mro__ if k not in (object, AggregateFunction)]
         waiting = [value for kind in kinds for _, value in sorted(vars(kind).items(), key=lambda e: e[0])]
     while waiting:
-        found = waiting.pop(0)
-        code = found if isinstance(found, CodeType) else getattr(found, "__code__", None)
+        part = waiting.pop(0)
+        code = part if isinstance(part, CodeType) else getattr(part, "__code__", None)
         if isinstance(code, CodeType):
             yield code
             waiting += [c for c in code.co_consts if isinstance(c, CodeType)]

@@ -65,16 +65,16 @@ def udf(
     ...     return n + 1
     """
 
-    def declare(given: Any) -> UserScalarFunction:
-        body = _body(given)
+    def declare(target: Any) -> UserScalarFunction:
+        body = _body(target)
         result = result_text(body) if result_type is None else type_text(result_type)
         if result is None:
-            raise DeclarationError(f"udf {_name(given)}: result_type is missing")
+            raise DeclarationError(f"udf {_name(target)}: result_type is missing")
         return UserScalarFunction(
-            name=_name(given),
+            name=_name(target),
             body=body,
             input_types=_inputs(body, input_types, func_type),
-            vectorized=_vectorized(given, func_type),
+            vectorized=_vectorized(target, func_type),
             deterministic=deterministic,
             version=version,
             result_type=result,
@@ -122,15 +122,15 @@ def udtf(
     ...         yield word, len(word)
     """
 
-    def declare(given: Any) -> UserTableFunction:
+    def declare(target: Any) -> UserTableFunction:
         if result_types is None:
-            raise DeclarationError(f"udtf {_name(given)}: result_types is missing")
-        body = _body(given)
+            raise DeclarationError(f"udtf {_name(target)}: result_types is missing")
+        body = _body(target)
         return UserTableFunction(
-            name=_name(given),
+            name=_name(target),
             body=body,
             input_types=_inputs(body, input_types, func_type),
-            vectorized=_vectorized(given, func_type),
+            vectorized=_vectorized(target, func_type),
             deterministic=deterministic,
             version=version,
             result_types=_texts(result_types),
@@ -181,18 +181,18 @@ def udaf(
     ...         return accumulator[0]
     """
 
-    def declare(given: Any) -> UserAggregateFunction:
-        body = given() if isinstance(given, type) else given
+    def declare(target: Any) -> UserAggregateFunction:
+        body = target() if isinstance(target, type) else target
         if not isinstance(body, AggregateFunction):
-            raise DeclarationError(f"udaf {_name(given)}: it must derive from AggregateFunction")
+            raise DeclarationError(f"udaf {_name(target)}: it must derive from AggregateFunction")
         if result_type is None or accumulator_type is None:
             missing = "result_type" if result_type is None else "accumulator_type"
-            raise DeclarationError(f"udaf {_name(given)}: {missing} is missing")
-        vectorized = _vectorized(given, func_type)
+            raise DeclarationError(f"udaf {_name(target)}: {missing} is missing")
+        vectorized = _vectorized(target, func_type)
         if vectorized and not isinstance(body, Merging):
-            raise DeclarationError(f"udaf {_name(given)}: func_type='arrow' needs the method merge")
+            raise DeclarationError(f"udaf {_name(target)}: func_type='arrow' needs the method merge")
         return UserAggregateFunction(
-            name=_name(given),
+            name=_name(target),
             body=body,
             input_types=None if input_types is None else _texts(input_types),
             vectorized=vectorized,
@@ -205,38 +205,38 @@ def udaf(
     return declare if f is None else declare(f)
 
 
-def plain_function(given: Callable[..., Any]) -> UserScalarFunction | None:
+def plain_function(function: Callable[..., Any]) -> UserScalarFunction | None:
     """An undecorated function as a scalar function, by its annotations. None if they have no result type."""
-    if not inspect.isfunction(given) or result_text(given) is None:
+    if not inspect.isfunction(function) or result_text(function) is None:
         return None
-    return udf(given)
+    return udf(function)
 
 
-def _body(given: Any) -> Any:
-    made = given() if isinstance(given, type) else given
-    body = getattr(made, "eval", made)
+def _body(target: Any) -> Any:
+    instance = target() if isinstance(target, type) else target
+    body = getattr(instance, "eval", instance)
     if not callable(body):
-        raise DeclarationError(f"{_name(given)} is not callable")
+        raise DeclarationError(f"{_name(target)} is not callable")
     return body
 
 
-def _name(given: Any) -> str:
-    return str(getattr(given, "__qualname__", type(given).__qualname__))
+def _name(target: Any) -> str:
+    return str(getattr(target, "__qualname__", type(target).__qualname__))
 
 
-def _texts(given: TypeSpec | Sequence[TypeSpec]) -> tuple[str, ...]:
-    return tuple(map(type_text, [given] if isinstance(given, str | pa.DataType) else given))
+def _texts(types: TypeSpec | Sequence[TypeSpec]) -> tuple[str, ...]:
+    return tuple(map(type_text, [types] if isinstance(types, str | pa.DataType) else types))
 
 
-def _inputs(body: Any, given: TypeSpec | Sequence[TypeSpec] | None, func_type: str) -> tuple[str, ...] | None:
-    if given is not None:
-        return _texts(given)
+def _inputs(body: Any, types: TypeSpec | Sequence[TypeSpec] | None, func_type: str) -> tuple[str, ...] | None:
+    if types is not None:
+        return _texts(types)
     return parameter_texts(body) if func_type == "general" else None
 
 
-def _vectorized(given: Any, func_type: str) -> bool:
+def _vectorized(target: Any, func_type: str) -> bool:
     if func_type not in FUNC_TYPES:
         raise DeclarationError(
-            f"{_name(given)}: func_type '{func_type}' is not one of {', '.join(FUNC_TYPES)}"
+            f"{_name(target)}: func_type '{func_type}' is not one of {', '.join(FUNC_TYPES)}"
         )
     return func_type == "arrow"

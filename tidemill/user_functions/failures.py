@@ -1,4 +1,4 @@
-"""What went wrong inside a user's function, or with what it gave, as an ExecutionError that names it."""
+"""Errors inside a user's function, or in its result, as an ExecutionError that names the function."""
 
 from __future__ import annotations
 
@@ -15,9 +15,9 @@ _FRAMES = 3
 
 @contextmanager
 def user_code(name: str) -> Iterator[None]:
-    """Whatever the user's code raises is an ExecutionError with the traceback's last frames.
+    """Turns every exception of the user's code into an ExecutionError with the traceback's last frames.
 
-    SystemExit and the like too: they would end the worker without a word about the function.
+    This includes SystemExit, which would end the worker without naming the function.
     """
     try:
         yield
@@ -28,11 +28,11 @@ def user_code(name: str) -> Iterator[None]:
 
 
 def _failed(name: str, error: BaseException) -> ExecutionError:
-    found = traceback.TracebackException.from_exception(error)
-    theirs = [f for f in found.stack if not f.filename.startswith(_OWN)]
-    shown = traceback.StackSummary.from_list(theirs[-_FRAMES:]).format()
-    said = "".join(found.format_exception_only()).strip()
-    return ExecutionError(f"The function {name} failed: {said}\n{''.join(shown).rstrip()}".rstrip())
+    details = traceback.TracebackException.from_exception(error)
+    theirs = [f for f in details.stack if not f.filename.startswith(_OWN)]
+    frames = traceback.StackSummary.from_list(theirs[-_FRAMES:]).format()
+    message = "".join(details.format_exception_only()).strip()
+    return ExecutionError(f"The function {name} failed: {message}\n{''.join(frames).rstrip()}".rstrip())
 
 
 def stopped_short(name: str) -> ExecutionError:
@@ -40,6 +40,6 @@ def stopped_short(name: str) -> ExecutionError:
     return ExecutionError(f"The function {name} failed: StopIteration")
 
 
-def wrong_result(name: str, expected: object, found: object) -> ExecutionError:
+def wrong_result(name: str, expected: object, actual: object) -> ExecutionError:
     """The function gave something else than it declared."""
-    return ExecutionError(f"The function {name} returned {found}; expected {expected}")
+    return ExecutionError(f"The function {name} returned {actual}; expected {expected}")

@@ -1,4 +1,4 @@
-"""Checks what a user function gave against what it declared, and turns it into carriers.
+"""Checks the result of a user function against its declaration, and converts it to carriers.
 
 An array may be narrower or wider within its family (int32 for BIGINT, large_string for STRING) as long as
 every value fits; anything else is an error that names function, expected and found.
@@ -34,21 +34,21 @@ _FAMILIES: tuple[tuple[Callable[[pa.DataType], bool], ...], ...] = (
 """By the declared type (the first test): the types that may stand in for it."""
 
 
-def from_array(name: str, given: Any, kind: LogicalType, rows: int) -> pa.Array:
+def from_array(name: str, returned: Any, kind: LogicalType, rows: int) -> pa.Array:
     """The carrier of the array that function ``name`` gave for ``rows`` rows."""
-    array = _as_array(given)
+    array = _as_array(returned)
     if array is None:
-        raise wrong_result(name, "a pyarrow array", f"a value of type {type(given).__name__}")
+        raise wrong_result(name, "a pyarrow array", f"a value of type {type(returned).__name__}")
     if len(array) != rows:
         raise wrong_result(name, f"{rows} values, one per row", f"{len(array)}")
     target = presented_type(kind)
     try:
-        found = _fitted(array, target)
+        fitted = _fitted(array, target)
     except _REFUSED as e:
         raise wrong_result(name, f"{kind} ({target})", f"an array of {array.type}: {e}") from None
-    if found is None:
+    if fitted is None:
         raise wrong_result(name, f"{kind} ({target})", f"an array of {array.type}")
-    return _finished(name, carried(found, kind), kind)
+    return _finished(name, carried(fitted, kind), kind)
 
 
 def from_values(name: str, values: Sequence[Any], kind: LogicalType) -> pa.Array:
@@ -85,18 +85,18 @@ def _shown(value: Any) -> str:
     return f"{text if len(text) <= 80 else text[:77] + '...'} of type {type(value).__name__}"
 
 
-def _as_array(given: Any) -> pa.Array | None:
-    if isinstance(given, pa.Table | pa.RecordBatch):
-        given = given.to_struct_array()
-    if isinstance(given, pa.ChunkedArray):
-        given = given.combine_chunks()
-    if isinstance(given, pa.DictionaryArray):
-        given = given.dictionary_decode()
-    return given if isinstance(given, pa.Array) else None
+def _as_array(returned: Any) -> pa.Array | None:
+    if isinstance(returned, pa.Table | pa.RecordBatch):
+        returned = returned.to_struct_array()
+    if isinstance(returned, pa.ChunkedArray):
+        returned = returned.combine_chunks()
+    if isinstance(returned, pa.DictionaryArray):
+        returned = returned.dictionary_decode()
+    return returned if isinstance(returned, pa.Array) else None
 
 
 def _fitted(array: pa.Array, target: pa.DataType) -> pa.Array | None:
-    """``array`` as ``target``; None where the types are of different families."""
+    """``array`` as ``target``; None if the types are of different families."""
     if array.type == target:
         return array
     if pa.types.is_null(array.type):

@@ -1,8 +1,8 @@
-"""Which Python types may stand for a value of a declared type.
+"""The Python types that are allowed for values of a declared type.
 
-Arrow reads more than a value says: a number as a moment, 1.5 as the integer 1, text as bytes. What would
-change its meaning is refused here, before Arrow sees it. Cost: one pass over the types of a batch's values,
-of nested ones over their elements'.
+Arrow converts too much: a number to a timestamp, 1.5 to the integer 1, text to bytes. This module refuses
+such values before Arrow sees them. Cost: one pass over the types of a batch's values, for nested values over
+the types of their elements.
 """
 
 from __future__ import annotations
@@ -38,14 +38,14 @@ _ALLOWED: tuple[tuple[Types, Types], ...] = (
     ((t.YearMonthIntervalType,), _INTEGERS),
 )
 _ALWAYS: Types = (type(None), pa.Scalar)
-# Subclasses that are another kind of value than what they derive from.
+# Subclasses whose values are of another kind than those of their base class.
 _APART: Types = (bool, np.timedelta64)
 
 
 @singledispatch
 def check_types(kind: t.LogicalType, values: Iterable[Any]) -> None:
-    """Raises TypeError where a value's type is none that stands for ``kind``; ROWs are dicts by field."""
-    wrong = [found for found in set(map(type, values)) if not _stands_for(found, type(kind))]
+    """Raises TypeError if a value's type is not allowed for ``kind``; ROWs are dicts by field."""
+    wrong = [actual for actual in set(map(type, values)) if not _stands_for(actual, type(kind))]
     if wrong:
         raise TypeError(f"{wrong[0].__name__} is no {kind}")
 
@@ -75,8 +75,8 @@ def _there(values: Iterable[Any]) -> Sequence[Any]:
     return [v for v in values if v is not None]
 
 
-def _stands_for(found: type, kind: type[t.LogicalType]) -> bool:
-    if issubclass(found, _ALWAYS):
+def _stands_for(actual: type, kind: type[t.LogicalType]) -> bool:
+    if issubclass(actual, _ALWAYS):
         return True
     allowed = next((types for kinds, types in _ALLOWED if issubclass(kind, kinds)), (object,))
-    return issubclass(found, allowed) and (found in allowed or not issubclass(found, _APART))
+    return issubclass(actual, allowed) and (actual in allowed or not issubclass(actual, _APART))

@@ -1,8 +1,9 @@
 """Values as user functions see them, and back: Arrow arrays of natural types, or Python values.
 
-Carriers (``types.physical``) differ from what a user expects where Spark has no such type: TIME comes as
-``time32('ms')``, a day-time interval as ``duration('ms')``, MAP and MULTISET as Arrow maps; everything else
-as it is, TIMESTAMP_LTZ in UTC, year-month intervals as months. Most types are passed without a copy.
+Carriers (``types.physical``) are not natural types if Spark lacks the type. So a function gets TIME as
+``time32('ms')``, a day-time interval as ``duration('ms')``, and MAP and MULTISET as Arrow maps. Other values
+are unchanged, with TIMESTAMP_LTZ in UTC and year-month intervals as months. Most types are passed without a
+copy.
 """
 
 from __future__ import annotations
@@ -126,15 +127,15 @@ def _offsets(array: pa.ListArray) -> pa.Array:
 
 
 def _masked_offsets(array: pa.ListArray) -> pa.Array:
-    """Offsets with NULL where the list is NULL."""
+    """Offsets with NULL if the list is NULL."""
     nulls = np.append(array.is_null().to_numpy(zero_copy_only=False), False)
     return pa.array(_offsets(array).to_numpy(), pa.int32(), mask=nulls)
 
 
 def to_python(array: pa.Array, kind: t.LogicalType) -> list[Any]:
     """A carrier array's values: ROW and MAP as dicts, TIMESTAMP_LTZ as aware datetimes in UTC."""
-    found: list[Any] = presented(array, kind).to_pylist(maps_as_pydicts="strict")
-    return found
+    values: list[Any] = presented(array, kind).to_pylist(maps_as_pydicts="strict")
+    return values
 
 
 def from_python(values: Sequence[Any], kind: t.LogicalType) -> pa.Array:
@@ -155,7 +156,7 @@ Adapter = Callable[[Any], Any] | None
 
 @singledispatch
 def _adapter(kind: t.LogicalType) -> Adapter:
-    """What turns a value into one that Arrow takes as it is; None: nothing to do."""
+    """A function that converts a value for Arrow; None if no conversion is needed."""
     return None
 
 
@@ -183,11 +184,11 @@ def _(kind: t.MapType | t.MultisetType) -> Adapter:
 @_adapter.register
 def _(kind: t.RowType) -> Adapter:
     names = [f.name for f in kind.fields]
-    known = set(names)
+    known_names = set(names)
     inner = [_adapter(f.type) or _same for f in kind.fields]
 
     def by_name(value: Any) -> dict[str, Any]:
-        if isinstance(value, dict) and not value.keys() <= known:
+        if isinstance(value, dict) and not value.keys() <= known_names:
             raise TypeError(f"{value!r} has other fields than {', '.join(names)}")
         parts = [value.get(n) for n in names] if isinstance(value, dict) else list(value)
         if len(parts) != len(names):

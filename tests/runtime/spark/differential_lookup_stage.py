@@ -74,7 +74,7 @@ def test_as_a_loop(
         width=2,
         name="lookup",
         scope=str(next(_SCOPES)),
-        report=heard,  # type: ignore[arg-type]
+        report=heard,
     )
     columns = [pa.array([r[i] for r in rows], t) for i, t in enumerate(_TYPES)]
     kind = pa.array([number % 4 if kinds else 0 for number in range(len(rows))], pa.int8())

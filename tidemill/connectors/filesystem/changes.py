@@ -1,8 +1,9 @@
-"""Whether a file is still what was read of it: its size, when it was changed, and its ends.
+"""Checks that files have not changed since they were read: by size, modification time, and first and last
+bytes.
 
-The ends (the first and the last bytes) tell lines that were appended from a file that was written anew, and
-find the latter where neither size nor time does. Object stores replace whole objects and say when: there
-nothing is read for it. Cost: two small reads per file that is taken.
+The first and last bytes tell appended lines from a rewritten file, even if size and time are equal. Object
+stores only replace whole objects and report the time, so no bytes are read there. Cost: two small reads per
+file that the source takes.
 """
 
 from __future__ import annotations
@@ -39,7 +40,7 @@ def ends_of(storage: Storage, path: str, size: int) -> str:
 
 @contextmanager
 def opened(storage: Storage, path: str) -> Iterator[pa.NativeFile]:
-    """A file to read; ConnectorError where it cannot be."""
+    """Opens a file to read. ConnectorError if the file is gone or unreadable."""
     try:
         with storage.open(path) as file:
             yield file
@@ -53,18 +54,19 @@ def vanished(path: str) -> str:
     return f"File {path} no longer exists, but not all of it was read."
 
 
-def check_unchanged(storage: Storage, file: TakenFile, now: FileEntry | None, *, appends: bool) -> None:
-    """ConnectorError where the file is gone or is not what it was; with ``appends`` it may have grown."""
+def check_unchanged(storage: Storage, file: TakenFile, entry: FileEntry | None, *, appends: bool) -> None:
+    """ConnectorError if the file is gone or has changed; with ``appends`` it may have grown. ``entry``: the
+    file now, None if it is gone."""
     path = storage.shown(file.path)
-    if now is None:
+    if entry is None:
         raise ConnectorError(vanished(path))
-    grown = appends and not file.compressed and now.size > file.size
-    if now.size != file.size and not grown:
+    has_grown = appends and not file.compressed and entry.size > file.size
+    if entry.size != file.size and not has_grown:
         raise ConnectorError(
-            f"File {path} has changed since it was read: it had {file.size} bytes, now it has {now.size}.",
+            f"File {path} has changed since it was read: it had {file.size} bytes, now it has {entry.size}.",
             hint=_APPENDED if appends else _WHOLE,
         )
-    same_time = now.size != file.size or now.modified == file.modified
+    same_time = entry.size != file.size or entry.modified == file.modified
     if not same_time or (file.ends and ends_of(storage, file.path, file.size) != file.ends):
         raise ConnectorError(
             f"File {path} has changed since it was read: it was rewritten.",
@@ -73,49 +75,50 @@ def check_unchanged(storage: Storage, file: TakenFile, now: FileEntry | None, *,
 
 
 def check_kept(storage: Storage, files: Sequence[TakenFile], *, appends: bool) -> None:
-    """StateError where what was read of one of ``files`` cannot be read again."""
-    for file, now in zip(files, storage.stats([f.path for f in files]), strict=True):
-        if now is None:
-            read = dt.datetime.fromtimestamp(file.modified // 10**9, dt.UTC).isoformat(" ")
-            raise StateError(f"file {storage.shown(file.path)}, of {read}, was removed")
+    """StateError if one of ``files`` is gone or has changed, so that it cannot be read again."""
+    for file, entry in zip(files, storage.stats([f.path for f in files]), strict=True):
+        if entry is None:
+            time_read = dt.datetime.fromtimestamp(file.modified // 10**9, dt.UTC).isoformat(" ")
+            raise StateError(f"file {storage.shown(file.path)}, of {time_read}, was removed")
         try:
-            check_unchanged(storage, file, now, appends=appends)
+            check_unchanged(storage, file, entry, appends=appends)
         except ConnectorError as e:
             raise StateError(e.message.removesuffix(".")) from e
 
 
 def check_replaced(storage: Storage, files: FileList) -> None:
-    """ConnectorError where one of the files of a listing is another one now. Who looks when it has read them
-    has read what was listed; a file that is gone by then was there, or its reader has said so."""
+    """ConnectorError if a file of a listing was replaced. Call it after reading: if no file has changed by
+    then, the rows are those of the listed files. A file that is gone is no error: its reader has read it, or
+    has failed."""
     if storage.are(files):
         return
-    for file, now in zip(files, storage.stats([f.path for f in files]), strict=True):
-        if now is not None and now != file:
+    for file, entry in zip(files, storage.stats([f.path for f in files]), strict=True):
+        if entry is not None and entry != file:
             raise replaced(storage, file.path)
 
 
 def replaced(storage: Storage, path: str) -> ConnectorError:
-    """What to raise of a file that is another one now."""
+    """The error for a file that was replaced while it was read."""
     return ConnectorError(f"File {storage.shown(path)} has changed while it was read.", hint=_WHOLE)
 
 
-def is_unchanged(file: TakenFile, now: FileEntry) -> bool:
-    """By what a listing says alone."""
-    return (now.size, now.modified) == (file.size, file.modified)
+def is_unchanged(file: TakenFile, entry: FileEntry) -> bool:
+    """Whether size and time of a listing entry are those of ``file``."""
+    return (entry.size, entry.modified) == (file.size, file.modified)
 
 
 def continuation(storage: Storage, file: TakenFile) -> int:
-    """Where lines start that were appended to ``file``: behind its end of line. ConnectorError where its
-    last line went on."""
+    """The offset of the lines appended to ``file``: behind the newline of its last line. ConnectorError if
+    bytes were appended to the last line itself."""
     if file.length == 0:
         return 0
-    with opened(storage, file.path) as found:
-        found.seek(file.length - 1)
-        border = found.read(3)
-    if border[:1] == b"\n":
+    with opened(storage, file.path) as opened_file:
+        opened_file.seek(file.length - 1)
+        border_bytes = opened_file.read(3)
+    if border_bytes[:1] == b"\n":
         return file.length
     for ending in (b"\n", b"\r\n"):
-        if border[1:].startswith(ending):
+        if border_bytes[1:].startswith(ending):
             return file.length + len(ending)
     raise ConnectorError(
         f"File {storage.shown(file.path)}: its last line was read before the line was complete.",
@@ -124,14 +127,14 @@ def continuation(storage: Storage, file: TakenFile) -> int:
 
 
 def whole_lines(storage: Storage, path: str, begin: int, size: int) -> int:
-    """Behind the last end of line among the bytes ``begin``..``size``; ``begin`` where there is none."""
-    at, step = size, 1 << 16
+    """The offset behind the last newline of the bytes ``begin``..``size``; ``begin`` if there is none."""
+    upper, block_size = size, 1 << 16
     with opened(storage, path) as file:
-        while at > begin:
-            start = max(at - step, begin)
+        while upper > begin:
+            start = max(upper - block_size, begin)
             file.seek(start)
-            found = file.read(at - start).rfind(b"\n")
-            if found >= 0:
-                return int(start + found + 1)
-            at = start
+            newline = file.read(upper - start).rfind(b"\n")
+            if newline >= 0:
+                return int(start + newline + 1)
+            upper = start
     return begin

@@ -54,24 +54,26 @@ _FILE_METADATA: dict[str, t.LogicalType] = {
 
 
 _UNPACKED = 6
-"""How much larger compressed and columnar files are taken to be once decoded."""
+"""Assumed ratio of decoded to stored bytes of compressed and columnar files."""
 
 
 class FilesystemConnector(Connector):
     identifier = "filesystem"
     options = OPTIONS
-    allows_unknown_options = True  # those of the format; validate() looks at the rest
+    allows_unknown_options = True  # the format's options; validate() checks the others
     is_source = True
     is_sink = True
 
     def validate(self, table: CatalogTable, options: Mapping[str, str]) -> None:
-        found = self._format(options)
-        own = format_options(found, options)
-        check_unknown(self.identifier, (*self.options, *full_keys(found)), options)
-        own.check()
-        if found.framing(own) is Framing.MESSAGES:
-            raise NotSupportedError(f"Files of format '{found.identifier}', which is one of messages")
-        found.validate(table, own, role="source")
+        file_format = self._format(options)
+        format_values = format_options(file_format, options)
+        check_unknown(self.identifier, (*self.options, *full_keys(file_format)), options)
+        format_values.check()
+        if file_format.framing(format_values) is Framing.MESSAGES:
+            raise NotSupportedError(
+                f"Files of format '{file_format.identifier}', which is a format of messages"
+            )
+        file_format.validate(table, format_values, role="source")
 
     def metadata(self, options: Mapping[str, str]) -> Mapping[str, t.LogicalType]:
         return {**self._format(options).metadata(), **_FILE_METADATA}
@@ -82,34 +84,34 @@ class FilesystemConnector(Connector):
     def sink_kinds(
         self, table: CatalogTable, options: Mapping[str, str], wanted: frozenset[RowKind]
     ) -> frozenset[RowKind]:
-        """A message of an update has the row as it was, too: a file of such messages is no upsert sink."""
+        """The format's kinds. An update message has the old row, too, so a file of them is no upsert sink."""
         return self._format(options).kinds()
 
     def gives_arrow(self) -> bool:
         return True
 
     def source(self, request: SourceRequest) -> FileSource:
-        found = self._format(request.options)
+        file_format = self._format(request.options)
         options = OptionValues(self.options, request.options)
-        own = format_options(found, request.options)
+        format_values = format_options(file_format, request.options)
         storage = _storage(request.options, request.fence)
-        framing = found.framing(own)
-        watched = options["source.monitor-interval"] if request.streaming else None
-        cutter = _cutter(found, framing, own)
-        reader = _reader(found, framing, cutter, storage, request, options)
-        appends = watched is not None and framing is not Framing.ROW_GROUPS and storage.has_appends
+        framing = file_format.framing(format_values)
+        monitor_interval = options["source.monitor-interval"] if request.streaming else None
+        cutter = _cutter(file_format, framing, format_values)
+        reader = _reader(file_format, framing, cutter, storage, request, options)
+        appends = monitor_interval is not None and framing is not Framing.ROW_GROUPS and storage.has_appends
         return FileSource(
             storage=storage,
             reader=replace(reader, appends=appends),
             cutter=cutter,
-            row_groups=RowGroups(format=found) if framing is Framing.ROW_GROUPS else None,
-            interval=None if watched is None else watched.seconds,
-            watch=None if watched is None else DirectoryWatch(storage=storage),
+            row_groups=RowGroups(format=file_format) if framing is Framing.ROW_GROUPS else None,
+            interval=None if monitor_interval is None else monitor_interval.seconds,
+            watch=None if monitor_interval is None else DirectoryWatch(storage=storage),
             search=RecordSearch(storage=storage, cutter=cutter) if cutter.quote else None,
             pattern=options["source.path.regex-pattern"],
             parallelism=max(request.parallelism, 1),
-            pruning=_pruning(found, request, options),
-            native=_native(found, storage, request, options),
+            pruning=_pruning(file_format, request, options),
+            native=_native(file_format, storage, request, options),
         )
 
     def how_read(self, request: SourceRequest) -> str:
@@ -151,19 +153,19 @@ class FilesystemConnector(Connector):
             yield "path", options["path"]
 
     def size(self, table: CatalogTable, options: Mapping[str, str]) -> int | None:
-        """Of the files that are there now; None where none can be listed."""
-        found = self._format(options)
-        packed = found.framing(format_options(found, options)) is Framing.ROW_GROUPS
+        """Estimated decoded bytes of the current files; None if the path cannot be listed."""
+        file_format = self._format(options)
+        is_columnar = file_format.framing(format_options(file_format, options)) is Framing.ROW_GROUPS
         try:
             files = seen_files(_storage(options))
         except ConnectorError:
             return None
-        if packed:
+        if is_columnar:
             return files.size * _UNPACKED
         return sum(f.size * (_UNPACKED if f.path.endswith(".gz") else 1) for f in files)
 
     def truncate(self, table: CatalogTable, options: Mapping[str, str]) -> None:
-        """File by file: readers may see some of them gone."""
+        """Removes the files one by one: a concurrent reader may see some of them gone."""
         storage = _storage(options)
         try:
             storage.each(lambda file: storage.remove(file.path), list_files_or_none(storage))
@@ -173,15 +175,15 @@ class FilesystemConnector(Connector):
     def sink(self, request: SinkRequest) -> FileSink:
         if request.overwrite and request.streaming:
             raise ValidationError("Streaming mode not support overwrite.")
-        found = self._format(request.options)
-        found.validate(request.table, format_options(found, request.options), role="sink")
+        file_format = self._format(request.options)
+        file_format.validate(request.table, format_options(file_format, request.options), role="sink")
         options = OptionValues(self.options, request.options)
         if _storage(request.options, request.fence).stat("") is not None:
             raise ConnectorError(
                 f"The path '{options['path']}' of table '{request.table.path}' is a file.",
                 hint="A sink writes files of its own into the directory that 'path' names.",
             )
-        return _sink(found, request, options)
+        return _sink(file_format, request, options)
 
     def _format(self, options: Mapping[str, str]) -> Format:
         if "format" not in options:
@@ -200,24 +202,29 @@ def _partitions(table: CatalogTable) -> tuple[Field, ...]:
     return tuple(Field(c.name, c.type) for c in table.physical_columns if c.name in table.partitioned_by)
 
 
-def _pruning(found: Format, request: SourceRequest, options: OptionValues) -> PartitionPruning | None:
-    """A changelog's rows are not the table's: an update may take a row out of what is asked for."""
-    if found.kinds() != INSERT_ONLY:
+def _pruning(file_format: Format, request: SourceRequest, options: OptionValues) -> PartitionPruning | None:
+    """None for a changelog: its files hold changes, and an update may move a row out of the filtered
+    range."""
+    if file_format.kinds() != INSERT_ONLY:
         return None
     default = options["partition.default-name"]
     return PartitionPruning.of(_partitions(request.table), request.filters, default)
 
 
 def _native(
-    found: Format, storage: Storage, request: SourceRequest, options: OptionValues
+    file_format: Format, storage: Storage, request: SourceRequest, options: OptionValues
 ) -> NativeScan | None:
-    if not isinstance(found, NativeFormat) or request.streaming or _why_own(found, storage, request):
+    if (
+        not isinstance(file_format, NativeFormat)
+        or request.streaming
+        or _why_own(file_format, storage, request)
+    ):
         return None
     names, partitions = {f.name for f in request.fields}, _partitions(request.table)
     stored = (Field(c.name, c.type) for c in request.table.physical_columns)
     return NativeScan(
-        format=found,
-        # What is known of files is kept: a relative path may mean another one by then.
+        format=file_format,
+        # The scan is a cache key: an absolute path stays valid if the working directory changes.
         storage=replace(storage, location=storage.root),
         fields=request.fields,
         partitions=tuple(f for f in partitions if f.name in names),
@@ -227,11 +234,11 @@ def _native(
     )
 
 
-def _why_own(found: Format, storage: Storage, request: SourceRequest) -> str:
-    """Why Spark does not read a bounded table whatever its files; '' where it may. Spark keeps no order of
-    rows, and knows only the file systems that its classes are there for."""
+def _why_own(file_format: Format, storage: Storage, request: SourceRequest) -> str:
+    """The reason why Spark cannot read this bounded table, whatever its files; '' if it may. Spark keeps no
+    order of rows, and can read only file systems whose classes it has."""
     reasons = {
-        f"the format is {request.options['format']}": not isinstance(found, NativeFormat),
+        f"the format is {request.options['format']}": not isinstance(file_format, NativeFormat),
         f"Spark is {spark_version()}": not is_on(FILE_RELATIONS),
         "the order of rows matters": request.sequence,
         "metadata columns": bool(request.metadata),
@@ -240,15 +247,15 @@ def _why_own(found: Format, storage: Storage, request: SourceRequest) -> str:
     return next((reason for reason, holds in reasons.items() if holds), "")
 
 
-def _sink(found: Format, request: SinkRequest, options: OptionValues) -> FileSink:
+def _sink(file_format: Format, request: SinkRequest, options: OptionValues) -> FileSink:
     table = request.table
     fields = _sink_fields(request)
     partitions = tuple(f for n in table.partitioned_by for f in fields if f.name == n)
-    changelog = found.kinds() != INSERT_ONLY and request.kinds != INSERT_ONLY
+    changelog = file_format.kinds() != INSERT_ONLY and request.kinds != INSERT_ONLY
     stored = tuple(f for f in fields if f not in partitions)
     if not stored:
         raise ValidationError("At least one column of a partitioned table must not be a partition column.")
-    encoder = found.encoder(
+    encoder = file_format.encoder(
         EncodeRequest(
             fields=stored, changelog=changelog, options=request.options, time_zone=request.time_zone
         )
@@ -262,7 +269,7 @@ def _sink(found: Format, request: SinkRequest, options: OptionValues) -> FileSin
         fields=fields,
         partitions=partitions,
         default_partition=options["partition.default-name"],
-        extension=found.extension,
+        extension=file_format.extension,
         roll=options["sink.rolling-policy.file-size"].bytes,
         parallelism=options["sink.parallelism"],
         by_partition=options["sink.shuffle-by-partition.enable"],
@@ -279,21 +286,23 @@ def _sink(found: Format, request: SinkRequest, options: OptionValues) -> FileSin
 
 
 def _sink_fields(request: SinkRequest) -> tuple[Field, ...]:
-    """The table's columns that the frame's columns go to, by place."""
+    """The table's columns that the frame's columns are written to, by position."""
     physical = tuple(Field(c.name, c.type) for c in request.table.physical_columns)
     return physical if len(physical) == len(request.fields) else request.fields
 
 
-def _cutter(found: Format, framing: Framing, own: OptionValues) -> Cutter:
+def _cutter(file_format: Format, framing: Framing, format_values: OptionValues) -> Cutter:
     if framing is not Framing.QUOTED:
         return Cutter()
     return Cutter(
-        quote=found.quote(own), delimiter=own["field-delimiter"], escape=own["escape-character"] or ""
+        quote=file_format.quote(format_values),
+        delimiter=format_values["field-delimiter"],
+        escape=format_values["escape-character"] or "",
     )
 
 
 def _reader(
-    found: Format,
+    file_format: Format,
     framing: Framing,
     cutter: Cutter,
     storage: Storage,
@@ -302,15 +311,17 @@ def _reader(
 ) -> FileReader:
     table = request.table
     partitions = set(table.partitioned_by)
-    from_file = {n: k for n, k in request.metadata.items() if k in _FILE_METADATA}
-    from_format = {n: k for n, k in request.metadata.items() if k not in _FILE_METADATA}
-    physical = tuple(Field(c.name, c.type) for c in table.physical_columns if c.name not in partitions)
-    wanted = tuple(f for f in request.fields if f.name not in partitions and f.name not in request.metadata)
-    decoder = found.decoder(
+    file_metadata = {n: k for n, k in request.metadata.items() if k in _FILE_METADATA}
+    format_metadata = {n: k for n, k in request.metadata.items() if k not in _FILE_METADATA}
+    file_columns = tuple(Field(c.name, c.type) for c in table.physical_columns if c.name not in partitions)
+    projected = tuple(
+        f for f in request.fields if f.name not in partitions and f.name not in request.metadata
+    )
+    decoder = file_format.decoder(
         DecodeRequest(
-            columns=physical,
-            wanted=wanted,
-            metadata=tuple((f, from_format[f.name]) for f in request.fields if f.name in from_format),
+            columns=file_columns,
+            wanted=projected,
+            metadata=tuple((f, format_metadata[f.name]) for f in request.fields if f.name in format_metadata),
             options=request.options,
             time_zone=request.time_zone,
         )
@@ -323,8 +334,8 @@ def _reader(
         fields=request.fields,
         partitions=tuple(f for f in request.fields if f.name in partitions),
         default_partition=options["partition.default-name"],
-        file_metadata=tuple((f, from_file[f.name]) for f in request.fields if f.name in from_file),
-        changelog=found.kinds() != INSERT_ONLY,
+        file_metadata=tuple((f, file_metadata[f.name]) for f in request.fields if f.name in file_metadata),
+        changelog=file_format.kinds() != INSERT_ONLY,
         sequence=request.sequence,
         stops=not request.streaming,
         limit=request.limit,

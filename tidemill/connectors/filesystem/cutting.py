@@ -1,9 +1,9 @@
 """Finds record boundaries in text files, for cutting epochs and splits.
 
 A cut lies right after a newline that ends a record, so that every byte belongs to one range and
-every record is whole. With quotes a newline counts only outside of them; where the quotes are plain
-this is vectorised, else it walks over the quotes. Cost: one pass over the bytes in question, at
-some GB/s without quotes.
+every record is whole. With quotes a newline counts only outside of them. If the quotes are plain
+the search is vectorised; otherwise it walks over the quotes. Cost: one pass over the range, at some
+GB/s without quotes.
 """
 
 from __future__ import annotations
@@ -35,30 +35,30 @@ class Cutter:
     ) -> tuple[int, int]:
         """(end, records) of a range from ``start`` (a record's start) in a file of ``size`` bytes: at
         most ``rows`` records, and the first record boundary at or after ``start + length``."""
-        goal = size if length is None else min(size, start + max(length, 1))
-        if rows is None and (goal >= size or not self.has_quotes(file, start, goal)):
-            return self.next_newline(file, goal, size), -1
-        return self._scan(file, start, size, rows, goal)
+        target = size if length is None else min(size, start + max(length, 1))
+        if rows is None and (target >= size or not self.has_quotes(file, start, target)):
+            return self.next_newline(file, target, size), -1
+        return self._scan(file, start, size, rows, target)
 
-    def border(self, file: pa.NativeFile, near: int, size: int) -> int:
-        """The first place at or after ``near`` where it is enough to know whether it is inside of quotes:
-        behind neither a quote, which may be one of a pair, nor an escape."""
-        unclear = (self.quote + self.escape).encode()
-        while near < size and bytes(_read(file, near - 1, 1)) in unclear:
-            near += 1
-        return min(near, size)
+    def border(self, file: pa.NativeFile, offset: int, size: int) -> int:
+        """The first offset at or after ``near`` that does not follow a quote or an escape. There, whether the
+        offset is inside quotes decides how the text behind it reads."""
+        ambiguous = (self.quote + self.escape).encode()
+        while offset < size and bytes(_read(file, offset - 1, 1)) in ambiguous:
+            offset += 1
+        return min(offset, size)
 
-    def passage(self, data: Bytes, begin: int, *, inside: bool, walks: bool) -> tuple[bool, int] | None:
-        """What a piece of text between two borders, from ``begin`` on, holds if that is ``inside`` of quotes:
-        whether its end is, and the first record end (-1: none). Without ``walks`` None if its quotes are not
-        plain then."""
+    def passage(self, data: Bytes, begin: int, *, inside: bool, may_walk: bool) -> tuple[bool, int] | None:
+        """Reads a piece of text between two borders, from ``begin`` on, as if it began ``inside`` quotes.
+        Returns whether it also ends inside quotes, and its first record end (-1: none). If the quotes are not
+        plain, it walks over them with ``may_walk``, and returns None without."""
         quotes = np.flatnonzero(data == ord(self.quote))
         newlines = np.flatnonzero(data[begin:] == _LF) + begin
         marks = np.concatenate(([-1], quotes)) if inside else quotes
         if not self.escape and alternates(data, marks[0::2], marks[1::2], self.delimiter):
             ends = newlines[np.searchsorted(marks, newlines) % 2 == 0]
             return len(marks) % 2 == 1, int(ends[0]) + 1 if len(ends) else -1
-        if not walks:
+        if not may_walk:
             return None
         opening, closing = self._walk(data, quotes, inside=inside)
         ends = newlines[~_within(newlines, opening, closing)]
@@ -66,58 +66,59 @@ class Cutter:
         return open_at_end, int(ends[0]) + 1 if len(ends) else -1
 
     def has_quotes(self, file: pa.NativeFile, start: int, end: int) -> bool:
-        """Looked for at the speed of memory, up to the first: in blocks that stay in a processor's cache."""
+        """Whether the range holds a quote. Reads blocks that fit a processor's cache, up to the first
+        quote."""
         if not self.quote:
             return False
         quote = self.quote.encode()
-        for at in range(start, end, _CACHED):
-            file.seek(at)
-            if quote in file.read(min(_CACHED, end - at)):
+        for block_start in range(start, end, _CACHED):
+            file.seek(block_start)
+            if quote in file.read(min(_CACHED, end - block_start)):
                 return True
         return False
 
-    def next_newline(self, file: pa.NativeFile, goal: int, size: int) -> int:
-        """The first record end at or after ``goal``, no quote being open there."""
-        if goal >= size:
+    def next_newline(self, file: pa.NativeFile, target: int, size: int) -> int:
+        """The first record end at or after ``target``, if no quote is open there."""
+        if target >= size:
             return size
-        at, block = goal - 1, 1 << 16
-        while at < size:
-            chunk = bytes(_read(file, at, min(block, size - at)))
-            found = chunk.find(b"\n")
-            if self.quote and chunk.find(self.quote.encode(), 0, found if found >= 0 else None) >= 0:
-                return self._after_quotes(file, goal, size)
-            if found >= 0:
-                return at + found + 1
-            at += len(chunk)
+        offset, block = target - 1, 1 << 16
+        while offset < size:
+            chunk = bytes(_read(file, offset, min(block, size - offset)))
+            newline = chunk.find(b"\n")
+            if self.quote and chunk.find(self.quote.encode(), 0, newline if newline >= 0 else None) >= 0:
+                return self._after_quotes(file, target, size)
+            if newline >= 0:
+                return offset + newline + 1
+            offset += len(chunk)
             block *= 2
         return size
 
-    def _after_quotes(self, file: pa.NativeFile, goal: int, size: int) -> int:
-        """The record around ``goal`` holds a quote: starts over at that record's start."""
-        at = goal
-        while at > 0:
-            step = min(at, 1 << 16)
-            found = bytes(_read(file, at - step, step)).rfind(b"\n")
-            at = at - step + found + 1
-            if found >= 0:
+    def _after_quotes(self, file: pa.NativeFile, target: int, size: int) -> int:
+        """The record around ``target`` holds a quote: scans again from the start of its line."""
+        offset = target
+        while offset > 0:
+            step = min(offset, 1 << 16)
+            newline = bytes(_read(file, offset - step, step)).rfind(b"\n")
+            offset = offset - step + newline + 1
+            if newline >= 0:
                 break
-        return self._scan(file, at, size, None, goal)[0]
+        return self._scan(file, offset, size, None, target)[0]
 
     def _scan(
-        self, file: pa.NativeFile, start: int, size: int, rows: int | None, goal: int
+        self, file: pa.NativeFile, start: int, size: int, rows: int | None, target: int
     ) -> tuple[int, int]:
-        at, count, block = start or self.mark(file), 0, _BLOCK
-        while at < size and at < goal and (rows is None or count < rows):
-            data = np.frombuffer(_read(file, at, min(block, size - at)), dtype=np.uint8)
-            ends = self._record_ends(data, last=at + len(data) >= size)
+        offset, count, block = start or self.mark(file), 0, _BLOCK
+        while offset < size and offset < target and (rows is None or count < rows):
+            data = np.frombuffer(_read(file, offset, min(block, size - offset)), dtype=np.uint8)
+            ends = self._record_ends(data, last=offset + len(data) >= size)
             if not len(ends):
                 block *= 2
                 continue
-            take = int(np.searchsorted(ends, goal - at)) + 1
+            take = int(np.searchsorted(ends, target - offset)) + 1
             take = min(take, len(ends), len(ends) if rows is None else rows - count)
             count += take
-            at += int(ends[take - 1])
-        return at, count
+            offset += int(ends[take - 1])
+        return offset, count
 
     def mark(self, file: pa.NativeFile) -> int:
         """Bytes of a byte order mark at the start of the file: a quote behind it opens a field."""
@@ -133,19 +134,19 @@ class Cutter:
             ends = np.append(ends, len(data))
         return ends
 
-    def _inside_quotes(self, data: Bytes, at: Positions, *, last: bool) -> npt.NDArray[np.bool_]:
+    def _inside_quotes(self, data: Bytes, positions: Positions, *, last: bool) -> npt.NDArray[np.bool_]:
         quotes = np.flatnonzero(data == ord(self.quote))
         if not len(quotes):
-            return np.zeros(len(at), dtype=bool)
+            return np.zeros(len(positions), dtype=bool)
         if not self.escape and quotes_are_plain(data, quotes, self.delimiter):
-            odd: npt.NDArray[np.bool_] = np.searchsorted(quotes, at) % 2 == 1
-            return odd
-        return _within(at, *self._walk(data, quotes))
+            is_inside: npt.NDArray[np.bool_] = np.searchsorted(quotes, positions) % 2 == 1
+            return is_inside
+        return _within(positions, *self._walk(data, quotes))
 
     def _walk(
         self, data: Bytes, quotes: Positions, *, inside: bool = False
     ) -> tuple[npt.NDArray[np.int64], npt.NDArray[np.int64]]:
-        """Where quoted fields open and close, quote by quote; one that never closes goes to the end."""
+        """Offsets where quoted fields open and close, quote by quote. An unclosed field closes at the end."""
         starts = {_LF, 13, ord(self.delimiter[-1])}
         opening: list[int] = [-1] if inside else []
         closing: list[int] = []
@@ -169,23 +170,23 @@ class Cutter:
     def _escaped(self, data: Bytes, position: int) -> bool:
         if not self.escape:
             return False
-        run = position
-        while run > 0 and data[run - 1] == ord(self.escape):
-            run -= 1
-        return (position - run) % 2 == 1
+        first_escape = position
+        while first_escape > 0 and data[first_escape - 1] == ord(self.escape):
+            first_escape -= 1
+        return (position - first_escape) % 2 == 1
 
 
 def _within(
-    at: Positions, opening: npt.NDArray[np.int64], closing: npt.NDArray[np.int64]
+    positions: Positions, opening: npt.NDArray[np.int64], closing: npt.NDArray[np.int64]
 ) -> npt.NDArray[np.bool_]:
-    """Which places lie in one of the quoted fields."""
+    """Which positions lie in a quoted field."""
     if not len(opening):
-        return np.zeros(len(at), dtype=bool)
-    place = np.searchsorted(opening, at) - 1
-    within: npt.NDArray[np.bool_] = (place >= 0) & (at < closing[np.maximum(place, 0)])
-    return within
+        return np.zeros(len(positions), dtype=bool)
+    field = np.searchsorted(opening, positions) - 1
+    is_within: npt.NDArray[np.bool_] = (field >= 0) & (positions < closing[np.maximum(field, 0)])
+    return is_within
 
 
-def _read(file: pa.NativeFile, at: int, length: int) -> pa.Buffer:
-    file.seek(at)
+def _read(file: pa.NativeFile, offset: int, length: int) -> pa.Buffer:
+    file.seek(offset)
     return file.read_buffer(length)

@@ -13,71 +13,70 @@ from tidemill.files.storage import FileEntry, FileList, Storage
 from tidemill.last_used import LastUsed
 
 _HIDING = "._"
-"""What names of hidden files and directories begin with."""
+"""First characters of the names of hidden files and directories."""
 _LISTINGS = LastUsed[CachedListing](most=64, heaviest=200_000, weight=lambda listing: listing.size)
-"""Listings that may still hold, by what is listed."""
+"""Cached listings, by root, settings and fence. A listing is validated before each use."""
 
 
 def list_files(
     storage: Storage, *, links_lead: bool = True, sees: Callable[[str], None] | None = None
 ) -> list[FileEntry]:
-    """All visible files below the root (or the root itself), sorted by path; ConnectorError when there is
-    nothing at the path or, with ``links_lead``, at the end of a visible link. ``sees``: as of
-    ``Storage.files``."""
+    """All visible files below the root (or the root itself), sorted by path. ConnectorError if nothing is at
+    the path or, with ``links_lead``, at the end of a visible link. ``sees``: as in ``Storage.files``."""
     try:
-        single = storage.stat("")
-        if single is not None:
-            return [single]
+        entry = storage.stat("")
+        if entry is not None:
+            return [entry]
         if not storage.exists():
             raise ConnectorError(
                 f"File {storage.location} does not exist or the user has insufficient permissions to"
                 " access it."
             )
-        found = storage.files(enters=_is_visible, misses=_is_visible if links_lead else None, sees=sees)
-        return sorted((f for f in found if not _lies_hidden(f.path)), key=attrgetter("path"))
+        entries = storage.files(enters=_is_visible, misses=_is_visible if links_lead else None, sees=sees)
+        return sorted((f for f in entries if not _lies_hidden(f.path)), key=attrgetter("path"))
     except OSError as e:
         raise ConnectorError(f"Cannot list {storage.location}: {e}") from None
 
 
 def seen_files(storage: Storage) -> FileList:
-    """``list_files`` as of a statement's first look at the path."""
+    """``list_files``, once per statement: later calls of the statement get the same files."""
     return seen_once(lambda: _files(storage), storage)
 
 
 def _files(storage: Storage) -> FileList:
-    """``list_files``; a look at the directories of a known listing tells whether it still holds."""
-    place = storage.root, storage.settings, storage.fence  # a relative path may mean another one by now
-    cached = _LISTINGS.get(place)
-    now = None if cached is None else cached.now()
-    if cached is not None and now is not None:
-        if now is not cached.files:
-            _LISTINGS.keep(place, replace(cached, files=now))
-        return now
+    """``list_files``, from the cache if the directories of the cached listing have not changed."""
+    key = storage.root, storage.settings, storage.fence  # the root is absolute
+    cached = _LISTINGS.get(key)
+    current = None if cached is None else cached.now()
+    if cached is not None and current is not None:
+        if current is not cached.files:
+            _LISTINGS.keep(key, replace(cached, files=current))
+        return current
     walk = DirectoryWalk(storage)
-    found = FileList(list_files(storage, sees=walk.enters))
-    listing = walk.listing(found)
+    files = FileList(list_files(storage, sees=walk.enters))
+    listing = walk.listing(files)
     if listing is not None:
-        _LISTINGS.keep(place, listing)
-    return found
+        _LISTINGS.keep(key, listing)
+    return files
 
 
 @dataclass(slots=True)
 class FirstListing:
-    """Of a table that is not watched: what comes while it is read is not part of it. A job that writes into
-    the table it reads would else read its own rows, and never end."""
+    """The files of an unwatched table: later files are not part of it. Otherwise a job that writes into the
+    table it reads would read its own rows, and never end."""
 
     _paths: frozenset[str] | None = None
 
     def of(self, entries: Iterable[FileEntry]) -> list[FileEntry]:
-        """Those of ``entries`` that were among the first that were asked for."""
-        found = list(entries)
+        """The files of ``entries`` that the first call had."""
+        current = list(entries)
         if self._paths is None:
-            self._paths = frozenset(entry.path for entry in found)
-        return [entry for entry in found if entry.path in self._paths]
+            self._paths = frozenset(entry.path for entry in current)
+        return [entry for entry in current if entry.path in self._paths]
 
 
 def list_files_or_none(storage: Storage) -> list[FileEntry]:
-    """``list_files`` for who writes: empty where there is nothing yet, whatever is no file left aside."""
+    """``list_files`` for writers: empty if nothing is at the path yet; dead links are skipped."""
     return list_files(storage, links_lead=False) if storage.exists() else []
 
 
@@ -90,5 +89,6 @@ def _lies_hidden(path: str) -> bool:
 
 
 def is_hidden(name: str) -> bool:
-    """Of a file or directory: it starts with '.' or '_' (but is no partition directory)."""
+    """Whether a file or directory is hidden: ``.x`` and ``_x`` are, the partition directory ``_x=1`` is
+    not."""
     return name.startswith(".") or (name.startswith("_") and "=" not in name)

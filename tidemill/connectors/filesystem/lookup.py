@@ -1,4 +1,4 @@
-"""A table of files that is asked by key: read whole by the worker, and again when its files have changed."""
+"""A table of files for lookup joins: the worker reads it whole, and again if its files have changed."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ from tidemill.types.physical import arrow_schema
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class FileTable:
-    """``retries``: a file may be replaced while it is read."""
+    """``retries``: how often a scan is repeated, since a file may be replaced while it is read."""
 
     source: FileSource
     fields: tuple[Field, ...]

@@ -1,11 +1,11 @@
 """A position in a growing list of files, as plain JSON.
 
-``{"root": where, "sealed": n, "chain": hash, "files": [...], "position": p, "base": b}``: the files taken so
-far in the order of taking. The first ``sealed`` are in the job's own records (see ``taken_log``), of which
-``chain`` is the hash; ``files`` are the others, so that an offset costs what is new and no more. All are
-read whole but the last, which is read up to ``position``. ``length`` and ``position`` count bytes (rows in
-columnar files), ``base`` is the sum of the weights of the files before the last, so that base + position +
-row number grows over the life of a job.
+``{"root": where, "sealed": n, "chain": hash, "files": [...], "position": p, "base": b}`` lists the files
+taken so far, in the order of taking. The first ``sealed`` files are in the job's own log (see ``taken_log``),
+and ``chain`` is the hash of this log. ``files`` are the others, so that an offset stays short. All files are
+read whole except the last, which is read up to ``position``. ``length`` and ``position`` count bytes (rows in
+columnar files). ``base`` is the sum of the weights of the files before the last: base + position + row number
+grows over the life of a job.
 """
 
 from __future__ import annotations
@@ -21,9 +21,9 @@ _GZIP_WEIGHT = 1100
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class TakenFile:
-    """A file as it was when it was taken: ``modified`` in ns, ``ends`` a hash of the first and the last bytes
-    of its ``size`` ('' where the file system has none to compare). One to which lines were appended is
-    taken again, from ``begin`` on."""
+    """A file at the time the source took it. ``modified``: in ns; ``ends``: a hash of the first and last of
+    its ``size`` bytes ('' for object stores). If lines are appended, the file is taken again, from ``begin``
+    on."""
 
     path: str
     size: int
@@ -77,7 +77,7 @@ class FilePosition:
         return replace(self, position=position)
 
     def taking(self, file: TakenFile) -> FilePosition:
-        """At the start of ``file``, everything before it being read."""
+        """The position at the start of ``file``, behind all earlier files."""
         base = self.base + (self.files[-1].weight if self.files else 0)
         return replace(self, files=(*self.files, file), position=file.begin, base=base)
 
@@ -99,7 +99,7 @@ def _number(value: object) -> int:
 
 
 def from_json(offset: Offset | None, root: str) -> FilePosition:
-    """The beginning for None. StateError for an offset of another source, or of another path."""
+    """The position of ``offset``; None is the beginning. StateError for another source's or path's offset."""
     if not offset:
         return FilePosition(root=root)
     try:
@@ -134,16 +134,16 @@ class FileRange:
 def ranges(start: FilePosition, end: FilePosition) -> list[FileRange]:
     """The parts of files between two positions, in order; ``end`` continues ``start``."""
     first = max(start.taken - 1, 0)
-    known = start.files[-1:]
-    same = end.files[first - end.sealed :][: len(known)] if first >= end.sealed else ()
-    if first > end.taken or [(f.path, f.begin) for f in known] != [(f.path, f.begin) for f in same]:
+    last_file = start.files[-1:]
+    same_file = end.files[first - end.sealed :][: len(last_file)] if first >= end.sealed else ()
+    if first > end.taken or [(f.path, f.begin) for f in last_file] != [(f.path, f.begin) for f in same_file]:
         raise StateError("The offsets belong to different jobs: their lists of files differ.")
     base = start.base if start.taken else 0
-    found = []
+    parts = []
     for number, file in enumerate(end.files[first - end.sealed :]):
-        begin = start.position if known and number == 0 else file.begin
+        begin = start.position if last_file and number == 0 else file.begin
         stop = end.position if first + number == end.taken - 1 else file.length
         if stop > begin:
-            found.append(FileRange(file=file, start=begin, end=stop, base=base))
+            parts.append(FileRange(file=file, start=begin, end=stop, base=base))
         base += file.weight
-    return found
+    return parts

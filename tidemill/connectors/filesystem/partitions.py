@@ -21,7 +21,8 @@ _ESCAPED = {ord(c): f"%{ord(c):02X}" for c in "\"#%'*/:=?\\{[]^\x7f" + "".join(m
 
 
 def partition_values(path: str, fields: tuple[Field, ...], default: str) -> dict[str, pa.Scalar]:
-    """The values of ``fields`` in a file's path; ConnectorError when one is missing or does not fit."""
+    """The values of ``fields`` in a file's path: ``a=1/b=x/f.csv`` gives 1 and 'x'. ConnectorError if a value
+    is missing or does not fit its type."""
     if not fields:
         return {}
     texts = dict(p.split("=", 1) for p in path.split("/")[:-1] if "=" in p)
@@ -46,8 +47,8 @@ def _value(field: Field, texts: dict[str, str], path: str, default: str) -> pa.S
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class PartitionPruning:
-    """Which files may hold rows for which ``filters`` hold, by their directories alone. ``fields``: the
-    partition columns that the filters are about."""
+    """Decides by its directory alone whether a file may hold rows that pass all ``filters``. ``fields``: the
+    partition columns in the filters. ``_known``: decisions by directory."""
 
     fields: tuple[Field, ...]
     filters: tuple[ColumnFilter, ...]
@@ -58,24 +59,24 @@ class PartitionPruning:
     def of(
         cls, partitions: tuple[Field, ...], filters: tuple[ColumnFilter, ...], default: str
     ) -> PartitionPruning | None:
-        """None where ``filters`` say nothing of the table's ``partitions``."""
+        """None if no filter has a column of ``partitions``."""
         names = {f.name for f in partitions}
-        telling = tuple(f for f in filters if columns_of(f) & names)
-        about = frozenset().union(*map(columns_of, telling))
-        fields = tuple(f for f in partitions if f.name in about)
-        return cls(fields=fields, filters=telling, default=default) if telling else None
+        relevant = tuple(f for f in filters if columns_of(f) & names)
+        filtered = frozenset().union(*map(columns_of, relevant))
+        fields = tuple(f for f in partitions if f.name in filtered)
+        return cls(fields=fields, filters=relevant, default=default) if relevant else None
 
     @property
     def seen(self) -> int:
-        """How many directories have been asked for."""
+        """The number of directories decided so far."""
         return len(self._known)
 
     def admits(self, path: str) -> bool:
         directory = path.rpartition("/")[0]
-        known = self._known.get(directory)
-        if known is None:
-            known = self._known[directory] = self._admits(path)
-        return known
+        admitted = self._known.get(directory)
+        if admitted is None:
+            admitted = self._known[directory] = self._admits(path)
+        return admitted
 
     def _admits(self, path: str) -> bool:
         try:

@@ -34,14 +34,14 @@ _LAST_BLOCK = 32 << 20
 _SEARCHED_BYTES = 256 << 20
 _GZIP_ERRORS = (OSError, EOFError, zlib.error)
 UNREADABLE = (OSError, pa.ArrowException, UnicodeDecodeError)
-"""What libraries raise for a file that is not of its format, or cannot be read."""
+"""Errors that libraries raise if a file is unreadable or not of its format."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Split:
     """A piece of ``part``, which is the epoch's range of a file. In text without quotes ``start`` and ``end``
-    are about where to cut: a task begins with the first record at or after the one and ends with the last
-    that starts before the other."""
+    need not be record borders: a task reads the records that begin at ``start`` or later and before
+    ``end``."""
 
     part: FileRange
     start: int
@@ -54,9 +54,9 @@ class Split:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class FileReader:
-    """``fields``: what to give, in order. ``partitions``: those that come from the path;
-    ``file_metadata``: metadata key per field that comes from the file's own data. ``stops``: somebody
-    may want fewer rows than there are; ``limit``: how many rows of a task are enough."""
+    """``fields``: the fields to read, in order. ``partitions``: the fields that come from the path;
+    ``file_metadata``: the fields with metadata of the file, such as its size, each with its key. ``stops``:
+    the caller may stop early; ``limit``: the most rows of a task that the caller needs."""
 
     storage: Storage
     framing: Framing
@@ -73,19 +73,19 @@ class FileReader:
     limit: int | None = None
 
     def read(self, splits: Sequence[Split], before: Sequence[Split] = ()) -> Iterator[pa.RecordBatch]:
-        """WorkerError where a file is gone, has changed or holds a record that does not fit; ``before`` are
-        the splits of other tasks that come before these."""
+        """The rows of ``splits``. WorkerError if a file is gone, has changed or holds a malformed record.
+        ``before``: the splits of other tasks that come before these."""
         batches = self._batches(splits, before)
         return batches if self.limit is None else _first(batches, self.limit)
 
     def _batches(self, splits: Sequence[Split], before: Sequence[Split] = ()) -> Iterator[pa.RecordBatch]:
         for split in splits:
             tables = self._tables(split)
-            while (found := self._next(tables, split)) is not None:
-                if isinstance(found, ConnectorError):
+            while (table := self._next(tables, split)) is not None:
+                if isinstance(table, ConnectorError):
                     self._search(before)
-                    raise WorkerError(found)
-                yield from found.to_batches(max_chunksize=_BATCH_ROWS)
+                    raise WorkerError(table)
+                yield from table.to_batches(max_chunksize=_BATCH_ROWS)
 
     def _next(self, tables: Iterator[pa.Table], split: Split) -> pa.Table | ConnectorError | None:
         try:
@@ -105,37 +105,37 @@ class FileReader:
             yield table
 
     def _table(self, file: pa.NativeFile, data: pa.Buffer, split: Split, lines: int = 0) -> pa.Table:
-        """``lines``: how many lines of the file's text are known to come before."""
+        """Decodes ``data``. ``lines``: the number of lines of the file before it, for errors."""
         try:
             return self._complete(self._decode(file, data, split), split)
         except RecordError as e:
             raise self._record_error(e, split, lines) from None
 
     def _blocks(self, split: Split) -> Iterator[Split]:
-        """Pieces that grow, if there may be somebody who soon has enough. Cost: all but the last are looked
-        through for quotes once more."""
-        step = _FIRST_BLOCK
+        """Pieces of growing size, if the caller may stop early. Cost: all pieces but the last are searched
+        for quotes once more."""
+        length = _FIRST_BLOCK
         if self.stops and self.framing is not Framing.ROW_GROUPS and not split.file.compressed:
-            while split.end - split.start > 2 * step:
+            while split.end - split.start > 2 * length:
                 with self.storage.open(split.file.path) as file:
-                    end, _ = self.cutter.cut(file, split.start, split.end, rows=None, length=step)
+                    end, _ = self.cutter.cut(file, split.start, split.end, rows=None, length=length)
                 yield replace(split, end=end)
-                split, step = replace(split, start=end), min(step * _GROWTH, _LAST_BLOCK)
+                split, length = replace(split, start=end), min(length * _GROWTH, _LAST_BLOCK)
         yield split
 
     def _search(self, splits: Sequence[Split]) -> None:
-        """Raises the first error in the splits before the one that failed: tasks run beside each other, so a
-        later one may fail first. Decodes them again, up to about an epoch's worth."""
-        searched = 0
+        """Raises the first error of ``splits``, which lie before the failed split: tasks run in parallel, so
+        a later task may fail first. Decodes the splits again, up to ``_SEARCHED_BYTES``."""
+        searched_bytes = 0
         for split in splits:
-            searched += split.end - split.start
-            if searched > _SEARCHED_BYTES:
+            searched_bytes += split.end - split.start
+            if searched_bytes > _SEARCHED_BYTES:
                 return
             for _ in self._batches([split]):
                 continue
 
     def _exact(self, split: Split) -> Split:
-        """The split between borders of records."""
+        """``split`` moved to record borders, after a check that the file has not changed."""
         check_unchanged(self.storage, split.file, self.storage.stat(split.file.path), appends=self.appends)
         part = split.part
         if self.framing is not Framing.LINES or (split.start, split.end) == (part.start, part.end):
@@ -144,17 +144,17 @@ class FileReader:
             start, end = (self._border(file, part, at) for at in (split.start, split.end))
         return replace(split, start=start, end=end)
 
-    def _border(self, file: pa.NativeFile, part: FileRange, at: int) -> int:
-        if at <= part.start or at >= part.end:
-            return at
-        return self.cutter.cut(file, part.start, part.end, rows=None, length=at - part.start)[0]
+    def _border(self, file: pa.NativeFile, part: FileRange, offset: int) -> int:
+        if offset <= part.start or offset >= part.end:
+            return offset
+        return self.cutter.cut(file, part.start, part.end, rows=None, length=offset - part.start)[0]
 
     def _unpacked(self, split: Split) -> Iterator[pa.Table]:
-        """A compressed file in pieces that grow, as somebody may soon have enough."""
-        text, lines, step = b"", 0, _FIRST_BLOCK
+        """Decodes a compressed file in pieces of growing size, since the caller may stop early."""
+        text, lines, length = b"", 0, _FIRST_BLOCK
         with self.storage.open(split.file.path) as file, gzip.GzipFile(fileobj=file) as packed:
-            while more := _read(packed, self.storage.shown(split.file.path), step):
-                text, step = text + more, min(step * _GROWTH, _LAST_BLOCK)
+            while chunk := _read(packed, self.storage.shown(split.file.path), length):
+                text, length = text + chunk, min(length * _GROWTH, _LAST_BLOCK)
                 half = len(text) // 2
                 end, _ = self.cutter.cut(pa.BufferReader(text), 0, len(text), rows=None, length=half)
                 if end < len(text):
@@ -210,7 +210,7 @@ class FileReader:
             columns.append(pa.array(first + np.arange(rows, dtype=np.int64)))
             names.append(SEQUENCE_COLUMN)
         if not columns:
-            raise ConnectorError("A source must be asked for at least one column.")
+            raise ConnectorError("A source must read at least one column.")
         return pa.Table.from_arrays(columns, names=names)
 
     def _constants(self, file: TakenFile) -> dict[str, pa.Scalar]:
@@ -223,9 +223,9 @@ class FileReader:
 
     def _metadata(self, key: str, field: Field, entry: FileEntry) -> pa.Scalar:
         path = self.storage.shown(entry.path)
-        plain = {"file.path": path, "file.name": path.rpartition("/")[2], "file.size": entry.size}
-        if key in plain:
-            return pa.scalar(plain[key], arrow_type(field.type))
+        values = {"file.path": path, "file.name": path.rpartition("/")[2], "file.size": entry.size}
+        if key in values:
+            return pa.scalar(values[key], arrow_type(field.type))
         return pa.scalar(entry.modified // 1_000_000 * 1000, pa.int64()).cast(arrow_type(field.type))
 
     def _record_error(self, error: RecordError, split: Split, before: int) -> ConnectorError:
@@ -256,7 +256,7 @@ def _lines(data: pa.Buffer, count: int) -> pa.Buffer:
 
 
 def _read(packed: gzip.GzipFile, path: str, length: int = -1) -> bytes:
-    """The next ``length`` bytes of the text; all that is left for -1."""
+    """The next ``length`` bytes of the text; all remaining bytes for -1."""
     try:
         return packed.read(length)
     except _GZIP_ERRORS as e:

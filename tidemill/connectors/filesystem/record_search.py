@@ -1,14 +1,15 @@
-"""Looks for records' starts in large quoted text by tasks, so that the driver need not read it.
+"""Searches large quoted text for record starts with Spark tasks, so that the driver need not read the text.
 
-Whether a newline ends a record depends on all the quotes before it. So each task looks at its pieces twice:
-as if they began inside of quotes, and as if not. That is little to say for each: whether its end is inside,
-and where the first record ends. Put together in order, from a place that is known to be a record's start, it
-gives a start in nearly every piece; whoever needs a cut between two of them reads one piece at most.
+Whether a newline ends a record depends on all quotes before it. So each task reads each of its pieces twice:
+as if the piece began inside quotes, and as if not. The result of each reading is small: whether the piece
+ends inside quotes, and where its first record ends. The driver chains the results from a known record start.
+This gives a record start in nearly every piece; a cut between two starts then needs a read of one piece at
+most.
 
-Most texts make sense in one of the two ways alone, by quotes that open and close at the ends of fields. The
-other way is walked through, quote by quote, only where it turns out to be the true one. Cost: a Spark job,
-and one more pass over the bytes, beside each other; nothing where there is little to look through. Text that
-has no quotes at all, on the disk of a machine that is the whole cluster, is not worth a job.
+Most pieces are plain in only one of the two readings: their quotes open and close at field borders. The other
+reading walks over the quotes one by one, and only if the chain needs it. Cost: a Spark job that reads the
+bytes once more, in parallel. Small text needs no job, nor does text without quotes on the local disk of a
+one-machine cluster.
 """
 
 from __future__ import annotations
@@ -36,29 +37,29 @@ if TYPE_CHECKING:
 PIECE = 4 << 20
 _TASK_BYTES = 32 << 20
 _WORTH_LOCAL, _WORTH_REMOTE = 64 << 20, 16 << 20
-"""What the driver looks through itself, in less time than a job takes, if its own disk has it or not."""
+"""The driver searches fewer bytes than this itself, on its own disk or elsewhere; a job would take longer."""
 _AT_ONCE = 512 << 20
-"""What the driver looks through for the mere presence of quotes, where it is the whole cluster."""
+"""The most bytes in which the driver of a one-machine cluster looks for the mere presence of quotes."""
 _REMEMBERED = 1000
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Stretch:
-    """Bytes of a file; ``first``: it starts with a record. ``size``: of the file. ``walks``: both ways are to
-    be looked at, whatever that takes."""
+    """The bytes ``start``..``end`` of a file of ``size`` bytes. ``first``: a record begins at ``start``.
+    ``may_walk``: read the text both ways, even if one way walks over the quotes."""
 
     path: str
     start: int
     end: int
     size: int
     first: bool = True
-    walks: bool = False
+    may_walk: bool = False
 
 
 @dataclass(frozen=True, slots=True)
 class Piece:
-    """By whether its start is inside of quotes: (whether its end is, the first record end or -1), None where
-    that was not looked at."""
+    """``ways[inside]`` is the reading of the piece if its start is ``inside`` quotes: (whether its end is,
+    first record end or -1). None: not read this way."""
 
     path: str
     start: int
@@ -67,7 +68,7 @@ class Piece:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Searcher:
-    """What a task does; picklable."""
+    """The work of a task. It is picklable."""
 
     storage: Storage
     cutter: Cutter
@@ -76,65 +77,69 @@ class Searcher:
     def __call__(self, batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
         for stretch in assigned(batches):
             try:
-                found = [json.dumps([p.path, p.start, p.ways]) for p in self.pieces(stretch)]
+                documents = [json.dumps([p.path, p.start, p.ways]) for p in self.pieces(stretch)]
             except ConnectorError as e:
                 raise WorkerError(e) from None
-            yield pa.record_batch([pa.array(found, pa.string())], names=["piece"])
+            yield pa.record_batch([pa.array(documents, pa.string())], names=["piece"])
 
     def pieces(self, stretch: Stretch) -> Iterator[Piece]:
         with opened(self.storage, stretch.path) as file:
-            known = stretch.first
+            is_record_start = stretch.first
             start = stretch.start or self.cutter.mark(file)
-            if not known:
+            if not is_record_start:
                 start = self.cutter.border(file, start, stretch.size)
-            for near in range(stretch.start + self.piece, stretch.end + self.piece, self.piece):
-                end = self.cutter.border(file, min(near, stretch.end), stretch.size)
+            for target in range(stretch.start + self.piece, stretch.end + self.piece, self.piece):
+                end = self.cutter.border(file, min(target, stretch.end), stretch.size)
                 if start < end:
-                    yield self._piece(file, stretch, start, end, known=known)
-                    start, known = end, False
+                    yield self._piece(file, stretch, start, end, is_record_start=is_record_start)
+                    start, is_record_start = end, False
 
-    def _piece(self, file: pa.NativeFile, stretch: Stretch, start: int, end: int, *, known: bool) -> Piece:
-        """The byte before it says whether a quote opens a field."""
-        before = start if known else start - 1
-        file.seek(before)
-        data = np.frombuffer(file.read_buffer(end - before), dtype=np.uint8)
-        if known:
-            return Piece(stretch.path, start, (self._way(data, start, 0, inside=False, walks=True), None))
-        ways = [self._way(data, start, 1, inside=inside, walks=stretch.walks) for inside in (False, True)]
+    def _piece(
+        self, file: pa.NativeFile, stretch: Stretch, start: int, end: int, *, is_record_start: bool
+    ) -> Piece:
+        """Reads a piece. The byte before the piece says whether a first quote opens a field."""
+        first_byte = start if is_record_start else start - 1
+        file.seek(first_byte)
+        data = np.frombuffer(file.read_buffer(end - first_byte), dtype=np.uint8)
+        if is_record_start:
+            return Piece(stretch.path, start, (self._way(data, start, 0, inside=False, may_walk=True), None))
+        ways = [
+            self._way(data, start, 1, inside=inside, may_walk=stretch.may_walk) for inside in (False, True)
+        ]
         if ways == [None, None]:
-            ways = [self._way(data, start, 1, inside=inside, walks=True) for inside in (False, True)]
+            ways = [self._way(data, start, 1, inside=inside, may_walk=True) for inside in (False, True)]
         return Piece(stretch.path, start, (ways[0], ways[1]))
 
     def _way(
-        self, data: Any, start: int, begin: int, *, inside: bool, walks: bool
+        self, data: Any, start: int, begin: int, *, inside: bool, may_walk: bool
     ) -> tuple[bool, int] | None:
-        """``data`` has ``begin`` bytes before the ``start`` of the piece."""
-        found = self.cutter.passage(data, begin, inside=inside, walks=walks)
-        return found if found is None or found[1] < 0 else (found[0], start - begin + found[1])
+        """``Cutter.passage`` with an offset in the file. ``data`` begins ``begin`` bytes before ``start``."""
+        way = self.cutter.passage(data, begin, inside=inside, may_walk=may_walk)
+        return way if way is None or way[1] < 0 else (way[0], start - begin + way[1])
 
 
 Look = Callable[[list[Stretch]], list[Piece]]
 Pieces = defaultdict[str, dict[int, Piece]]
-"""By file and place."""
+"""By file and offset."""
 
 
 def record_starts(stretches: Sequence[Stretch], look: Look, step: int = _TASK_BYTES) -> list[list[int]]:
-    """Starts of records in each of the stretches, which begin with one, ascending; ``look`` gives the pieces
-    of many of ``step`` bytes at most."""
+    """Ascending record starts in each stretch; a record begins at the start of each stretch. ``look`` reads
+    stretches of at most ``step`` bytes."""
     tasks = [_spread(stretch, step) for stretch in stretches]
     pieces: Pieces = defaultdict(dict)
-    _add(pieces, look([task for some in tasks for task in some]))
-    found = [_put_together(stretch, pieces[stretch.path]) for stretch in stretches]
-    left = [
-        replace(task, walks=True)
-        for (_, unknown), some in zip(found, tasks, strict=True)
-        for task in some
+    _add(pieces, look([task for tasks_of_stretch in tasks for task in tasks_of_stretch]))
+    chained = [_put_together(stretch, pieces[stretch.path]) for stretch in stretches]
+    unread = [
+        replace(task, may_walk=True)
+        for (_, unknown), tasks_of_stretch in zip(chained, tasks, strict=True)
+        for task in tasks_of_stretch
         if unknown is not None and task.end > unknown
     ]
-    if left:
-        _add(pieces, look(left))
-        found = [_put_together(stretch, pieces[stretch.path]) for stretch in stretches]
-    return [starts for starts, _ in found]
+    if unread:
+        _add(pieces, look(unread))
+        chained = [_put_together(stretch, pieces[stretch.path]) for stretch in stretches]
+    return [starts for starts, _ in chained]
 
 
 def _add(pieces: Pieces, found: Iterable[Piece]) -> None:
@@ -143,7 +148,7 @@ def _add(pieces: Pieces, found: Iterable[Piece]) -> None:
 
 
 def _spread(stretch: Stretch, step: int) -> list[Stretch]:
-    """What each task looks at."""
+    """Divides ``stretch`` into stretches of ``step`` bytes, one per task."""
     return [
         replace(stretch, start=at, end=min(at + step, stretch.end), first=at == stretch.start)
         for at in range(stretch.start, stretch.end, step)
@@ -151,13 +156,15 @@ def _spread(stretch: Stretch, step: int) -> list[Stretch]:
 
 
 def _put_together(stretch: Stretch, pieces: Mapping[int, Piece]) -> tuple[list[int], int | None]:
-    """The starts that are known, and where the first piece begins that must be looked at again."""
+    """The record starts up to the first piece that must be read again, and where this piece begins."""
     starts: list[int] = []
     inside = False
-    for at in sorted(at for at in pieces if stretch.start <= at < stretch.end):
-        way = pieces[at].ways[inside]
+    for piece_start in sorted(
+        piece_start for piece_start in pieces if stretch.start <= piece_start < stretch.end
+    ):
+        way = pieces[piece_start].ways[inside]
         if way is None:
-            return starts, at
+            return starts, piece_start
         inside, end = way
         if end >= 0:
             starts.append(end)
@@ -166,9 +173,9 @@ def _put_together(stretch: Stretch, pieces: Mapping[int, Piece]) -> tuple[list[i
 
 @dataclass(slots=True, kw_only=True)
 class RecordSearch:
-    """What one source has looked for; ``spark``: whose tasks look, None where the driver is on its own.
-    ``_found``: by file what was looked through, and the starts in it. ``_ahead``: what another thread has
-    looked through, which is not asked for yet."""
+    """Record starts that a source has searched for. ``spark``: runs the tasks; None: the driver searches
+    alone. ``_found``: by file, the start and end of the searched range, and the record starts in it.
+    ``_ahead``: a range that another thread has searched in advance, and its record starts."""
 
     storage: Storage
     cutter: Cutter
@@ -178,10 +185,12 @@ class RecordSearch:
     _ahead: tuple[Stretch, list[int]] | None = None
 
     def look_through(self, stretches: Iterable[Stretch]) -> None:
-        """Looks for records' starts in those that are large. Where that fails there are none: who needs them
-        goes through the bytes itself, and says what is wrong with them."""
-        worth = _WORTH_LOCAL if self.storage.is_local else _WORTH_REMOTE
-        large = [s for s in stretches if s.end - s.start > worth and not self._covers(s.path, s.start, s.end)]
+        """Searches the large ``stretches`` for record starts. If the search fails, it remembers nothing: the
+        later reader of the bytes scans them itself, and raises the error."""
+        threshold = _WORTH_LOCAL if self.storage.is_local else _WORTH_REMOTE
+        large = [
+            s for s in stretches if s.end - s.start > threshold and not self._covers(s.path, s.start, s.end)
+        ]
         if self.spark is None or not large:
             return
         quoted = [s for s in large if not self._was_ahead(s) and not self._is_plain(s)]
@@ -189,15 +198,15 @@ class RecordSearch:
             starts = record_starts(quoted, self._look) if quoted else []
         except Exception:  # any: see above
             return
-        for stretch, found in zip(quoted, starts, strict=True):
-            self._remember(stretch, found)
+        for stretch, found_starts in zip(quoted, starts, strict=True):
+            self._remember(stretch, found_starts)
 
     def ahead(self, stretch: Stretch) -> Callable[[], None] | None:
-        """Looks, in a thread of its own, through what is asked for next; None where that is not worth it.
-        Until it is asked for it changes nothing."""
+        """A function for another thread that searches ``stretch`` in advance; None if that is not worthwhile.
+        The result counts only once ``stretch`` is searched for."""
         size = stretch.end - stretch.start
-        known = self._ahead is not None and self._ahead[0] == stretch
-        if known or not _WORTH_LOCAL < size <= _AT_ONCE or not self._is_near():
+        already_searched = self._ahead is not None and self._ahead[0] == stretch
+        if already_searched or not _WORTH_LOCAL < size <= _AT_ONCE or not self._is_near():
             return None
 
         def look() -> None:
@@ -214,7 +223,7 @@ class RecordSearch:
         return True
 
     def _is_near(self) -> bool:
-        """Whether the disk is next to the driver, which is the whole cluster."""
+        """Whether the files are on the driver's disk, and the driver is the whole cluster."""
         return (
             self.spark is not None
             and self.storage.is_local
@@ -222,7 +231,7 @@ class RecordSearch:
         )
 
     def _is_plain(self, stretch: Stretch) -> bool:
-        """Whether a look at a disk next to it tells the driver that every newline ends a record."""
+        """Whether the driver can tell quickly, from its own disk, that every newline ends a record."""
         if stretch.end - stretch.start > _AT_ONCE or not self._is_near():
             return False
         starts = self._plain_starts(stretch)
@@ -231,7 +240,7 @@ class RecordSearch:
         return starts is not None
 
     def _plain_starts(self, stretch: Stretch) -> list[int] | None:
-        """A start in each piece, where there are no quotes."""
+        """A record start in each piece; None if there are quotes."""
         try:
             with self.storage.open(stretch.path) as file:
                 if self.cutter.has_quotes(file, stretch.start, stretch.end):
@@ -249,26 +258,26 @@ class RecordSearch:
             del self._found[path]
 
     def last_start(self, path: str, start: int, goal: int) -> int:
-        """The last start that is known between ``start``, which is one, and ``goal``."""
+        """The last known record start between ``start``, which is a record start, and ``goal``."""
         starts = self._starts(path, start, goal)
-        place = bisect_right(starts, goal)
-        return max(start, starts[place - 1]) if place else start
+        count = bisect_right(starts, goal)
+        return max(start, starts[count - 1]) if count else start
 
     def cut_at(self, path: str, goal: int, end: int) -> None:
-        """The first record that starts at or after ``goal`` does at ``end``."""
+        """Remembers that the first record at or after ``goal`` starts at ``end``."""
         begin, stop, starts = self._found.get(path, (0, -1, []))
         if begin <= goal <= stop < end:
             self._found[path] = (begin, end, starts)
 
     def cuts(self, path: str, start: int, end: int, step: int) -> list[int] | None:
-        """Starts about ``step`` apart and then ``end``; None where it was not looked for."""
+        """Record starts about ``step`` apart, then ``end``; None if the range was not searched."""
         if not self._covers(path, start, end):
             return None
-        starts, at, cuts = self._starts(path, start, end), start, []
-        while at < end:
-            place = bisect_left(starts, at + step)
-            at = min(starts[place], end) if place < len(starts) else end
-            cuts.append(at)
+        starts, last_cut, cuts = self._starts(path, start, end), start, []
+        while last_cut < end:
+            index = bisect_left(starts, last_cut + step)
+            last_cut = min(starts[index], end) if index < len(starts) else end
+            cuts.append(last_cut)
         return cuts
 
     def _look(self, stretches: list[Stretch]) -> list[Piece]:

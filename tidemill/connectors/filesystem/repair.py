@@ -1,9 +1,9 @@
-"""A file that a job stopped in the middle of may be repaired behind the place that it had come to.
+"""Lets a user repair a file behind the position at which a job stopped.
 
-Where a record cannot be read the job fails, and goes on from its last epoch once the file is mended; the
-file is another one then, by size and time. So a job that stops leaves a checksum of what it has read of the
-file. Where the new file begins with the same bytes, reading goes on in it. Cost: what was read of one file is
-read once more as the job stops, and once as it finds the file changed.
+If a record is malformed the job fails, and continues from its last epoch once the file is repaired. The
+repaired file has another size and time. So a job that stops stores a checksum of the bytes that it has read
+of the file. If the repaired file begins with the same bytes, reading continues in it. Cost: the read bytes of
+one file are read again when the job stops, and when it finds the file changed.
 """
 
 from __future__ import annotations
@@ -25,47 +25,50 @@ _MOST = 8 << 30
 
 
 def note_stop(files: Storage, records: Storage, position: FilePosition) -> None:
-    """Notes what was read of the file that ``position`` is in the middle of, while it is still that file."""
+    """Stores a checksum of the bytes read of the current file of ``position``, unless the file has
+    changed."""
     file = position.current
     if file is None or file.compressed or position.position > _MOST:
         return
-    now = files.stat(file.path)
-    if now is None or not is_unchanged(file, now):
+    entry = files.stat(file.path)
+    if entry is None or not is_unchanged(file, entry):
         return
     note = [file.path, position.position, _checksum(files, file.path, position.position)]
     records.publish(_NOTE, lambda stream: stream.write(json.dumps(note).encode()))
 
 
 def repaired(files: Storage, records: Storage | None, position: FilePosition) -> FilePosition:
-    """``position`` in the file as it is now, if it begins with what was read; else as it is."""
+    """``position`` in the repaired file, if the file begins with the bytes read; otherwise ``position``."""
     file = position.current
     if records is None or file is None or file.compressed:
         return position
-    now = files.stat(file.path)
-    if now is None or is_unchanged(file, now) or now.size < position.position:
+    entry = files.stat(file.path)
+    if entry is None or is_unchanged(file, entry) or entry.size < position.position:
         return position
     with suppress(OSError, ValueError):
-        path, read, checksum = json.loads(records.read_bytes(_NOTE))
-        if (path, read) == (file.path, position.position) and checksum == _checksum(files, path, read):
-            mended = replace(
+        path, read_bytes, checksum = json.loads(records.read_bytes(_NOTE))
+        if (path, read_bytes) == (file.path, position.position) and checksum == _checksum(
+            files, path, read_bytes
+        ):
+            mended_file = replace(
                 file,
-                size=now.size,
-                length=now.size,
-                modified=now.modified,
-                ends=ends_of(files, path, now.size),
+                size=entry.size,
+                length=entry.size,
+                modified=entry.modified,
+                ends=ends_of(files, path, entry.size),
             )
-            return replace(position, files=(*position.files[:-1], mended))
+            return replace(position, files=(*position.files[:-1], mended_file))
     return position
 
 
 def _checksum(files: Storage, path: str, size: int) -> str:
     digest = xxhash.xxh3_128()
     with files.open(path) as opened:
-        left = size
-        while left > 0:
-            data = opened.read(min(left, _CHUNK))
+        remaining = size
+        while remaining > 0:
+            data = opened.read(min(remaining, _CHUNK))
             if not data:
                 break
             digest.update(data)
-            left -= len(data)
+            remaining -= len(data)
     return digest.hexdigest()

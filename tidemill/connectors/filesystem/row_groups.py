@@ -23,22 +23,23 @@ class RowGroups:
         return sum(self._groups(storage, path))
 
     def cut(self, file: TakenFile, start: int, rows: int | None, length: int | None) -> int:
-        """The end of a range from ``start``: exact in rows, about right in bytes, at least one row."""
-        wanted = file.length - start
+        """The end of a range from ``start`` with at most ``rows`` rows, about ``length`` bytes, and at least
+        one row."""
+        count = file.length - start
         if rows is not None:
-            wanted = min(wanted, rows)
+            count = min(count, rows)
         if length is not None:
-            wanted = min(wanted, length * file.length // max(file.size, 1))
-        return start + max(wanted, 1)
+            count = min(count, length * file.length // max(file.size, 1))
+        return start + max(count, 1)
 
     def ends(self, storage: Storage, path: str, start: int, end: int, step: int) -> Iterator[int]:
         """Ends of splits of the rows ``start``..``end``, each of whole row groups and ``step`` rows or
         more but the last."""
-        at = start
+        last_end = start
         for border in accumulate(self._groups(storage, path)):
-            if border >= at + step and border < end:
+            if border >= last_end + step and border < end:
                 yield border
-                at = border
+                last_end = border
         yield end
 
     def _groups(self, storage: Storage, path: str) -> list[int]:

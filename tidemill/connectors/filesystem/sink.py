@@ -2,18 +2,19 @@
 
 1. *stage*: tasks write complete files below ``<path>/.staging/<job>/<epoch>/<attempt>/``, where no reader
    looks; they and their folders are on the disk before a token names them.
-2. *publish*: each file that a token names is renamed to its final name, which depends on job, epoch, task
-   and number alone (epochs are padded: names sort in their order); one that is not staged any more must
-   be in place. It is durable when this returns. Repeating it changes nothing.
-3. *discard*: what is staged is removed, also what tasks have left behind that outlived earlier epochs.
+2. *publish*: the driver renames each file that a token names to its final name. The final name depends only
+   on job, epoch, task and number (epochs are padded, so that names sort in their order). A file that is not
+   staged any more must be in place. When publish returns, the files are durable. Repeating it changes
+   nothing.
+3. *discard*: the driver removes the staged files, also those of tasks that outlived earlier epochs.
 
-After a job in batch mode nobody discards again, and tasks may outlive it, or their Python processes alone.
-So it has a file that says that it is wanted (``_WANTED``): discard removes that first, then all else, and a
-task looks for it when its files are there, and removes them itself where it is gone. Whichever of the two is
-the later sees what the other has done.
+After a batch job nobody discards again, but its tasks, or their Python processes, may outlive it. So a batch
+job has a marker file (``_WANTED``). Discard removes the marker first, then all staged files. A task checks
+the marker after it has written its files, and removes the files if the marker is gone. Whichever of the two
+acts later sees the effect of the other.
 
-An INSERT OVERWRITE (batch only) removes what was there before when it publishes: the whole table, or
-each partition that is written to.
+An INSERT OVERWRITE (batch only) removes the old files when it publishes: those of the whole table, or of
+each partition that it writes.
 """
 
 from __future__ import annotations
@@ -61,15 +62,15 @@ class FileSink:
     markers: PartitionMarkers
 
     def stage(self, frame: DataFrame, epoch: int) -> DataFrame:
-        wanted = "" if self.streaming else self.begin()
-        return map_batches(self._distributed(frame), self.writer(epoch, wanted), "token STRING")
+        marker = "" if self.streaming else self.begin()
+        return map_batches(self._distributed(frame), self.writer(epoch, marker), "token STRING")
 
     def stager(self, epoch: int) -> StagedWriter | None:
         moves = self.parallelism or (self.by_partition and self.partitions)
         return None if moves else self.writer(epoch)
 
     def begin(self) -> str:
-        """Makes the file that says that the job is wanted; ConnectorError where nothing can be written."""
+        """Creates the job's marker file, and returns its path. ConnectorError if the path is not writable."""
         try:
             self.storage.make_directory(self._job)
             self.storage.create(self._wanted).close()
@@ -93,7 +94,8 @@ class FileSink:
         )
 
     def publish(self, epoch: int, tokens: list[str]) -> None:
-        """ConnectorError when a file is neither staged nor in place."""
+        """Moves the files of ``tokens`` into place. ConnectorError if a file is neither staged nor in
+        place."""
         staged = _named(tokens)
         try:
             if self.overwrite:
@@ -105,7 +107,7 @@ class FileSink:
             raise ConnectorError(f"Cannot publish to {self.storage.location}: {e}") from None
 
     def discard(self, epoch: int) -> None:
-        """Of the epoch before it, which may yet be published again, nothing goes."""
+        """Removes staged files, but not those of the epoch before, which may be published again."""
         if not self.streaming:
             self.storage.remove(self._wanted)
             return self._remove_staging()
@@ -118,7 +120,7 @@ class FileSink:
         self._remove_staging()
 
     def _remove_staging(self) -> None:
-        """All of this job's."""
+        """Removes all staged files of this job."""
         self.storage.remove_directory(self._job)
         if self.storage.is_local:
             self.storage.prune(_STAGING)
@@ -162,17 +164,17 @@ class FileSink:
             )
 
     def _remove_old(self, attempts: dict[str, str]) -> None:
-        """Everything visible that is not of this job: in the touched partitions, or in all the table."""
-        touched = _directories(attempts)
+        """Removes the visible files of other jobs in the written partitions, or in the whole table."""
+        written_directories = _directories(attempts)
         for file in list_files_or_none(self.storage):
             directory, _, name = file.path.rpartition("/")
-            ours = name.startswith(f"part-{self.job}-")
-            if not ours and (not self.partitions or directory in touched):
+            is_own = name.startswith(f"part-{self.job}-")
+            if not is_own and (not self.partitions or directory in written_directories):
                 self.storage.remove(file.path)
 
 
 def _named(tokens: list[str]) -> dict[str, str]:
-    """The attempt that wrote each file."""
+    """The attempt that wrote each file, by final name."""
     parsed = [json.loads(token) for token in tokens]
     return {str(name): token["attempt"] for token in parsed for name, _ in token["files"]}
 

@@ -1,17 +1,17 @@
-"""Reads files as a table: cuts them into ranges on the driver, decodes the ranges in Python workers.
+"""Reads files as a table: the driver cuts them into ranges, Python workers decode the ranges.
 
-Spark's own scans are not used: for text they are most of an epoch's time. A file is taken once,
-in the order of paths, and must appear at once and complete (rename it into place). In a watched
-directory new files are taken after all earlier ones, whatever their names, and lines that are appended to
-a file of text after that. A file that changes otherwise is an error, unless the job had stopped in the middle
-of it and it is still the same up to there (see ``repair``).
+Spark's own scans are not used: for text they are most of an epoch's time. The source takes each file once, in
+the order of paths. A file must appear at once and complete (rename it into place). In a watched directory the
+source takes new files after all earlier files, whatever their names, and after them the lines that were
+appended to text files. Any other change of a file is an error, unless the job had stopped in the middle of
+the file and the bytes up to there are unchanged (see ``repair``).
 """
 
 from __future__ import annotations
 
 import re
 import time
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field, replace
 from functools import partial, reduce
 from itertools import accumulate
@@ -21,8 +21,7 @@ import pyarrow as pa
 from pyspark.sql import DataFrame
 
 from tidemill.changelog.rowkind import KIND_COLUMN, SEQUENCE_COLUMN
-from tidemill.connectors.api import BatchMap, JobSource, NamedTable, Offset, ReadLimit
-from tidemill.connectors.arrow_maps import map_batches
+from tidemill.connectors.api import JobSource, NamedTable, Offset, ReadLimit, ReadTasks
 from tidemill.connectors.filesystem.changes import (
     check_kept,
     check_replaced,
@@ -46,7 +45,7 @@ from tidemill.connectors.filesystem.taken_log import Known, TakenLog
 from tidemill.connectors.filesystem.watching import DirectoryWatch
 from tidemill.connectors.formats.api import Framing
 from tidemill.connectors.histories import SourceHistory
-from tidemill.connectors.task_frames import assigned, task_frame
+from tidemill.connectors.task_frames import read_frame
 from tidemill.files.file_snapshot import seen_once
 from tidemill.files.storage import AT_ONCE, FileEntry, FileList, Storage
 from tidemill.types.physical import quote, spark_schema
@@ -63,9 +62,9 @@ _SEARCHED_SPLITS = 100
 @dataclass(frozen=True, kw_only=True)
 class FileSource(JobSource):
     """``pattern``: source.path.regex-pattern, matched against whole paths. ``interval``: seconds between two
-    looks at a watched directory, None where it is not watched. ``native``: how Spark reads the files of a
-    batch query itself, None where it does not; ``chosen``: the only files to be read; ``named``:
-    what ``named_table`` has listed."""
+    listings of a watched directory, None if it is not watched. ``native``: the scan by which Spark reads the
+    files of a batch query, None if our decoders read them; ``chosen``: the only paths to read, None for all;
+    ``named``: the listings of all ``named_table`` calls."""
 
     storage: Storage
     reader: FileReader
@@ -90,7 +89,8 @@ class FileSource(JobSource):
 
     @property
     def gives_portions(self) -> bool:
-        """Spark's own reader stops early by itself, and ours in a compressed file, which has no parts."""
+        """False for Spark's reader, which stops early by itself, and for compressed files, which have no
+        parts."""
         return self.native is None and not any(self._is_compressed(e.path) for e in self.entries())
 
     def search_with(self, spark: SparkSession) -> None:
@@ -105,7 +105,7 @@ class FileSource(JobSource):
             note_stop(self.storage, self.log.storage, self.position(offset))
 
     def next_offset(self, start: Offset | None, limit: ReadLimit) -> Offset:
-        """ConnectorError when the path is not there or a file has changed in what was read of it."""
+        """ConnectorError if the path does not exist, or the read part of a file has changed."""
         position, rows, length = self.log.sealing(self.position(start)), limit.rows, limit.bytes
         if self.row_groups is None:
             position = repaired(self.storage, self.log.storage, position)
@@ -140,18 +140,16 @@ class FileSource(JobSource):
         return not any(f.length for f in self._untaken(position))
 
     def read(self, spark: SparkSession, start: Offset | None, end: Offset) -> DataFrame:
-        return self.read_through(spark, start, end, None, self._schema())
+        return read_frame(spark, self.read_tasks(spark, start, end), self._schema())
 
-    def read_through(
-        self, spark: SparkSession, start: Offset | None, end: Offset, through: BatchMap | None, schema: str
-    ) -> DataFrame:
-        """``read`` with ``through`` applied to each task's batches in the worker that decodes them."""
+    def read_tasks(self, spark: SparkSession, start: Offset | None, end: Offset) -> ReadTasks:
         self.search_with(spark)
-        tasks = self.tasks(start, end)
-        return map_batches(task_frame(spark, tasks), _task_reader(self.reader, through), schema)
+        tasks, read = self.tasks(start, end), _TaskReader(self.reader)
+        size = sum(split.end - split.start for task in tasks for split in task.splits)
+        return ReadTasks.of_rows(tasks, read, size) if self.row_groups else ReadTasks(tasks, read, size)
 
     def tasks(self, start: Offset | None, end: Offset) -> list[ReadTask]:
-        """What each task of a read reads, in order."""
+        """The tasks of a read, in the order of their rows."""
         parts = ranges(self.position(start), self.position(end))
         if self._is_soon_full(parts):
             whole = [Split(part=part, start=part.start, end=part.end) for part in parts]
@@ -167,33 +165,34 @@ class FileSource(JobSource):
         ]
 
     def _is_soon_full(self, parts: list[FileRange]) -> bool:
-        """Whether one task is to read file after file of text until it has all rows that are wanted."""
+        """Whether one task should read text files one by one until it has ``limit`` rows."""
         limit = None if self.row_groups else self.reader.limit
         return limit is not None and limit <= _TASK_ROWS and 0 < len(parts) <= _SEARCHED_SPLITS
 
     def read_all(self, spark: SparkSession) -> DataFrame:
-        found = self.named_table(spark)
-        return found if isinstance(found, DataFrame) else self._frame(spark, found)
+        table_or_frame = self.named_table(spark)
+        return table_or_frame if isinstance(table_or_frame, DataFrame) else self._frame(spark, table_or_frame)
 
     def named_table(self, spark: SparkSession) -> NamedTable | DataFrame:
-        """By its name where one relation reads all files."""
+        """The named table if one relation reads all files, otherwise a frame."""
         if self.native is None:
             return self._read_all(spark)
         entries = self.entries()
         self.named.append(entries)
-        of = len(entries.folders) if self.pruning is None else self.pruning.seen
-        tables, left = self.native.tables(spark, entries, of)
-        if len(tables) == 1 and not left:
+        partition_count = len(entries.folders) if self.pruning is None else self.pruning.seen
+        tables, not_native = self.native.tables(spark, entries, partition_count)
+        if len(tables) == 1 and not not_native:
             return tables[0]
         frames = [self._frame(spark, table) for table in tables]
-        if left or not frames:
-            chosen = frozenset(f.path for f in left)
-            rest = replace(self, chosen=chosen, log=TakenLog(), at_first=FirstListing())
-            frames.append(rest._read_all(spark))
+        if not_native or not frames:
+            paths = frozenset(f.path for f in not_native)
+            fallback_source = replace(self, chosen=paths, log=TakenLog(), at_first=FirstListing())
+            frames.append(fallback_source._read_all(spark))
         return reduce(DataFrame.unionAll, frames)
 
     def check_read(self) -> None:
-        """Spark's readers take a file for what its footer said when the query was planned."""
+        """Raises if a file was replaced since planning: Spark's readers rely on the footers read at
+        planning."""
         for files in self.named:
             seen_once(partial(check_replaced, self.storage, files), (check_replaced, self.storage, files))
 
@@ -204,13 +203,14 @@ class FileSource(JobSource):
         return spark.table(quote(table.name)).selectExpr(*texts)
 
     def how_read(self, native: NativeScan) -> str:
-        """For EXPLAIN; ``native`` is this source's. Cost: a footer of each file that is not known yet."""
+        """How the files are read, for EXPLAIN. ``native``: this source's. Cost: each footer not yet
+        cached."""
         entries = self.entries()
-        left = [(entry, why) for entry in entries if (why := native.why_left(entry))]
-        if not left:
+        not_native = [(entry, why) for entry in entries if (why := native.why_left(entry))]
+        if not not_native:
             return "by Spark's reader"
-        file, why = left[0]
-        count = f"{len(left)} of {len(entries)} files" if len(left) < len(entries) else "files"
+        file, why = not_native[0]
+        count = f"{len(not_native)} of {len(entries)} files" if len(not_native) < len(entries) else "files"
         return f"{count} by our decoders: {why} in {self.storage.shown(file.path)}"
 
     def _read_all(self, spark: SparkSession) -> DataFrame:
@@ -234,8 +234,8 @@ class FileSource(JobSource):
         return ", ".join(parts)
 
     def _untaken(self, position: FilePosition) -> Iterator[TakenFile]:
-        """What is not taken yet, in order: new files, then lines that were appended to others. Lists the
-        directory when the first is asked for."""
+        """Files that the job has not taken yet, in order: new files, then files with appended lines. Lists
+        the directory when the caller reads the first."""
         known, grown = self.log.known(position), []
         new: list[FileEntry] = []
         for entry in self._entries(known):
@@ -256,18 +256,17 @@ class FileSource(JobSource):
                 yield taken
 
     def entries(self) -> FileList:
-        """The files that are there, as of the statement's first look."""
-        found = seen_files(self.storage)
+        """The selected files, as of the statement's first listing."""
+        files = seen_files(self.storage)
         if self.chosen is None and self.pruning is None and self.pattern is None:
-            return found
-        return FileList(entry for entry in found if self._matches(entry.path))
+            return files
+        return FileList(entry for entry in files if self._matches(entry.path))
 
     def _new(self, entries: list[FileEntry]) -> Iterator[TakenFile]:
         return filter(None, self.storage.each(lambda entry: self._taken(entry, 0), entries))
 
     def _entries(self, known: Known) -> Iterator[FileEntry]:
-        """All files that were there at first, or of a watched directory those that are not taken and some
-        others."""
+        """All files of the first listing; of a watched directory, the untaken files and some taken ones."""
         if self.watch is None:
             return iter(self.at_first.of(self.entries()))
         entries = self.watch.entries(lambda path: known.has(path) or not self._matches(path))
@@ -281,7 +280,7 @@ class FileSource(JobSource):
         return self.pattern is None or re.fullmatch(self.pattern, self.storage.shown(path)) is not None
 
     def _taken(self, entry: FileEntry, begin: int) -> TakenFile | None:
-        """A file as it is now, or its lines from ``begin`` on; None while there are no whole ones."""
+        """The file now, from ``begin`` on; None if it has no complete line behind ``begin``."""
         path, compressed = entry.path, self._is_compressed(entry.path)
         size = entry.size
         if self.reader.appends and not compressed and self._may_be_unfinished(entry):
@@ -302,14 +301,15 @@ class FileSource(JobSource):
         return self.row_groups is None and self.storage.shown(path).endswith(".gz")
 
     def _may_be_unfinished(self, entry: FileEntry) -> bool:
-        """Whether a writer may be in the middle of the last line: the file has changed just now."""
+        """Whether a writer may be in the middle of the last line, because the file has just changed."""
         age = self.clock() - entry.modified / 1e9
         return self.interval is not None and abs(age) < self.interval
 
     def advance(
         self, position: FilePosition, rows: int | None, length: int | None
     ) -> tuple[FilePosition, int, int]:
-        """The next position in the last file of ``position``, and the rows and bytes that lie between."""
+        """The next position in the last file of ``position``, and the rows and bytes between the
+        positions."""
         file = position.files[-1]
         if file.compressed:
             return position.moved(file.length), file.length, file.length
@@ -342,8 +342,8 @@ class FileSource(JobSource):
         return end
 
     def _splits(self, part: FileRange) -> Iterator[Split]:
-        """Text without quotes is cut by the tasks themselves, near where this says; what needs to know the
-        quotes before it is cut here, at starts that were looked for where it is large."""
+        """Splits of ``part``. Text without quotes is split anywhere: the tasks move the splits to record
+        borders. Text with quotes is split at record starts, which were searched for if the text is large."""
         whole = Split(part=part, start=part.start, end=part.end)
         if self.row_groups is not None:
             yield from self._row_group_splits(whole)
@@ -361,18 +361,18 @@ class FileSource(JobSource):
             yield from self._quoted_splits(whole, step)
 
     def _quoted_splits(self, whole: Split, step: int) -> Iterator[Split]:
-        at = whole.start
-        cuts = self.search and self.search.cuts(whole.file.path, at, whole.end, step)
+        start = whole.start
+        cuts = self.search and self.search.cuts(whole.file.path, start, whole.end, step)
         for end in cuts or ():
-            yield replace(whole, start=at, end=end)
-            at = end
+            yield replace(whole, start=start, end=end)
+            start = end
         if cuts:
             return
         with opened(self.storage, whole.file.path) as text:
-            while at < whole.end:
-                end, _ = self.cutter.cut(text, at, whole.end, rows=None, length=step)
-                yield replace(whole, start=at, end=end)
-                at = end
+            while start < whole.end:
+                end, _ = self.cutter.cut(text, start, whole.end, rows=None, length=step)
+                yield replace(whole, start=start, end=end)
+                start = end
 
     def _row_group_splits(self, whole: Split) -> Iterator[Split]:
         assert self.row_groups is not None
@@ -380,16 +380,16 @@ class FileSource(JobSource):
         if whole.end - whole.start <= step:
             yield whole
             return
-        at = whole.start
-        for end in self.row_groups.ends(self.storage, whole.file.path, at, whole.end, step):
-            yield replace(whole, start=at, end=end)
-            at = end
+        start = whole.start
+        for end in self.row_groups.ends(self.storage, whole.file.path, start, whole.end, step):
+            yield replace(whole, start=start, end=end)
+            start = end
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class FileHistory(SourceHistory[FileSource]):
-    """The rows of ``files``, in their order, up to the place ``last`` in the last of them. Later files are
-    not looked at."""
+    """The rows of ``files``, in their order, up to the position ``last`` in the last file. Later files are
+    ignored."""
 
     files: tuple[TakenFile, ...]
     last: int
@@ -419,7 +419,7 @@ class FileHistory(SourceHistory[FileSource]):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ReadTask:
-    """``before``: what other tasks read before it, for telling which record was bad first."""
+    """``before``: the splits before those of this task, in which an earlier bad record may lie."""
 
     splits: list[Split]
     before: list[Split]
@@ -430,8 +430,8 @@ def _stretch(file: TakenFile, start: int, end: int) -> Stretch:
 
 
 def _before(splits: list[Split], begin: int) -> list[Split]:
-    """The splits before one of many: all, or where an epoch has a lot those of the same file alone. A task's
-    message stays small however many files there are."""
+    """The splits before number ``begin``: all of them, or in a large epoch only those of the same file, so
+    that a task's message stays small."""
     earlier = splits[:begin]
     if len(splits) <= _SEARCHED_SPLITS:
         return earlier
@@ -439,7 +439,8 @@ def _before(splits: list[Split], begin: int) -> list[Split]:
 
 
 def _pack(splits: list[Split], parallelism: int, least: int) -> list[list[Split]]:
-    """Consecutive splits by task: small files share one, so that every task is worth its start."""
+    """Groups consecutive splits into tasks. Small files share a task, so that each task outweighs its
+    start."""
     total = sum(s.end - s.start for s in splits)
     goal = max(least, min(_SPLIT_BYTES, -(-total // max(parallelism, 1))))
     tasks: list[list[Split]] = []
@@ -454,10 +455,9 @@ def _pack(splits: list[Split], parallelism: int, least: int) -> list[list[Split]
     return tasks
 
 
-def _task_reader(reader: FileReader, through: BatchMap | None) -> BatchMap:
-    def run(batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
-        for task in assigned(batches):
-            read = reader.read(task.splits, task.before)
-            yield from read if through is None else through(read)
+@dataclass(frozen=True, slots=True)
+class _TaskReader:
+    reader: FileReader
 
-    return run
+    def __call__(self, task: ReadTask) -> Iterator[pa.RecordBatch]:
+        return self.reader.read(task.splits, task.before)

@@ -1,9 +1,9 @@
-"""The files that a job has taken, kept beside its checkpoint: what offsets need not repeat.
+"""The log of the files that a job has taken, beside its checkpoint, so that offsets stay short.
 
-Segment k holds the files ``k * SEGMENT`` to ``(k + 1) * SEGMENT`` in the order of taking, and is written
-when they are all committed: it depends on nothing but the job's history, so writing it again changes
-nothing, and an offset names the segments by their number alone. The offset's ``chain`` is a hash over all
-of them: one that is lost or changed is an error. Cost of an epoch: its new files.
+Segment k holds the files ``k * SEGMENT`` to ``(k + 1) * SEGMENT`` in the order of taking. It is written once
+all of them are committed. A segment depends only on the job's history, so writing it again changes nothing,
+and an offset needs only the number of segments. The offset's ``chain`` is a hash over all segments; a lost or
+changed segment is an error. Cost of an epoch: its new files.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ SEGMENT = 64
 
 @dataclass(frozen=True, slots=True)
 class Known:
-    """The files taken up to a position, each as it was taken last."""
+    """The files taken up to a position, each as the job last took it."""
 
     sealed: dict[str, TakenFile]
     recent: dict[str, TakenFile]
@@ -49,8 +49,8 @@ class TakenLog:
         return Known(self._known, {file.path: file for file in position.files})
 
     def sealing(self, position: FilePosition) -> FilePosition:
-        """The same place with the files before the last in segments, as far as they fill them. ``position``
-        must be a committed one."""
+        """``position``, with its earliest files moved into segments while they fill a segment. ``position``
+        must be committed."""
         if self.storage is None:
             return position
         self._load(position)
@@ -69,14 +69,14 @@ class TakenLog:
         return [*self._files(position), *position.files]
 
     def _load(self, position: FilePosition) -> None:
-        """Reads the segments where memory has another history: when a job starts."""
+        """Reads the segments if memory holds another history, as at the start of a job."""
         if (self._sealed, self._chain) == (position.sealed, position.chain):
             return
-        known = {file.path: file for file in self._files(position)}
-        self._known, self._sealed, self._chain = known, position.sealed, position.chain
+        files = {file.path: file for file in self._files(position)}
+        self._known, self._sealed, self._chain = files, position.sealed, position.chain
 
     def _files(self, position: FilePosition) -> Iterator[TakenFile]:
-        """Those in segments."""
+        """The files of all segments."""
         texts = [self._read(number) for number in range(position.sealed // SEGMENT)]
         if reduce(_chained, texts, "") != position.chain:
             raise _damaged("have been changed", self.storage)
@@ -109,9 +109,9 @@ def _chained(chain: str, text: bytes) -> str:
     return hashlib.blake2b(chain.encode() + text, digest_size=16).hexdigest()
 
 
-def _damaged(what: str, storage: Storage | None) -> StateError:
-    place = f" in '{storage.location}'" if storage else ""
+def _damaged(problem: str, storage: Storage | None) -> StateError:
+    location = f" in '{storage.location}'" if storage else ""
     return StateError(
-        f"The records of the files that the job has read{place} {what}.",
+        f"The records of the files that the job has read{location} {problem}.",
         hint="Restore the whole checkpoint directory, or start the job with a new one.",
     )

@@ -1,8 +1,8 @@
-"""What a watched directory has that is new, at the cost of what is new.
+"""Finds the new files of a watched directory, at a cost that grows with the number of new files.
 
-Local directories say when a name came or went, so one that has not changed is not read again, and a file
-that was taken is not looked at for being there. Whether taken files have changed is found by looking at so
-many of them each time, one after the other. Other file systems are listed whole.
+The modification time of a local directory changes if a name comes or goes. So an unchanged directory is not
+read again, and taken files are not looked up for their presence. To notice changed files, each call checks
+``CHECKED`` of the taken files, in turn. Other file systems are listed whole.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ _SETTLED = 2_000_000_000
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class _Directory:
-    """As it was at ``scanned``; names are relative to the root."""
+    """A directory at the time ``scanned``; names are relative to the root."""
 
     modified: int
     scanned: int
@@ -33,7 +33,7 @@ class _Directory:
 
 @dataclass(slots=True, kw_only=True)
 class DirectoryWatch:
-    """Forgets nothing that is not taken: a file is given again each time until it is."""
+    """Watches the root of ``storage``. A file is returned by each call until it is taken."""
 
     storage: Storage
     _directories: dict[str, _Directory] = field(default_factory=dict)
@@ -41,9 +41,8 @@ class DirectoryWatch:
     _checked: list[str] = field(default_factory=list)
 
     def entries(self, is_taken: Callable[[str], bool]) -> Iterator[FileEntry]:
-        """The files that are not taken, by path, each looked at when it is asked for; then some that are.
-        ConnectorError where there is nothing at the path or at the end of a link, or a directory cannot be
-        listed."""
+        """The untaken files by path, then some taken ones; each is looked up when the caller reads it.
+        ConnectorError if nothing is at the path or at the end of a link, or a directory cannot be listed."""
         if not (self.storage.is_local and os.path.isdir(self.storage.root)):
             yield from list_files(self.storage)
             return
@@ -53,9 +52,9 @@ class DirectoryWatch:
         self._checked += taken
         checked = self._next_checked()
         for path in sorted(self._waiting):
-            found = self.storage.stat(path)
-            if found is not None:
-                yield found
+            entry = self.storage.stat(path)
+            if entry is not None:
+                yield entry
             else:
                 self._gone(path)
         yield from checked
@@ -68,19 +67,19 @@ class DirectoryWatch:
         self._waiting.discard(path)
 
     def _next_checked(self) -> list[FileEntry]:
-        """Those whose turn it is; they go to the end of the line, unless they are gone."""
+        """The next taken files to check. They move to the end of the queue, unless they are gone."""
         turn = self._checked[:CHECKED]
-        found = [entry for entry in map(self.storage.stat, turn) if entry is not None]
-        self._checked = self._checked[len(turn) :] + [entry.path for entry in found]
-        return found
+        entries = [entry for entry in map(self.storage.stat, turn) if entry is not None]
+        self._checked = self._checked[len(turn) :] + [entry.path for entry in entries]
+        return entries
 
     def _appeared(self) -> set[str]:
-        """Visible files that came since the last time; directories that are gone are forgotten."""
-        came: set[str] = set()
-        seen: dict[str, _Directory] = {}
-        left = [""]
-        while left:
-            relative = left.pop()
+        """Visible files that came since the last call. Forgets directories that are gone."""
+        new_files: set[str] = set()
+        scanned: dict[str, _Directory] = {}
+        pending = [""]
+        while pending:
+            relative = pending.pop()
             before = self._directories.get(relative)
             try:
                 now = self._directory(relative, before)
@@ -88,11 +87,11 @@ class DirectoryWatch:
                 continue  # it went away meanwhile
             except OSError as e:
                 raise ConnectorError(f"Cannot list {self.storage.absolute(relative)}: {e}") from None
-            seen[relative] = now
-            came |= now.files - before.files if before is not None else now.files
-            left += now.directories
-        self._directories = seen
-        return came
+            scanned[relative] = now
+            new_files |= now.files - before.files if before is not None else now.files
+            pending += now.directories
+        self._directories = scanned
+        return new_files
 
     def _directory(self, relative: str, before: _Directory | None) -> _Directory:
         path, scanned = self.storage.absolute(relative), time.time_ns()

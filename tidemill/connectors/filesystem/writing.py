@@ -1,9 +1,9 @@
 """Writes one task's rows of one epoch into staged files, in Spark Python workers.
 
-A task's files lie in a folder of its attempt's own, forced to disk when its token names them: the commit
-record's tokens alone say which attempt counts, and a task that outlives its epoch writes where nobody
-looks. One that fails, be it as nobody takes its token any more, removes that folder. The names that files
-are published under depend on job, epoch, task and file number alone.
+Each attempt of a task writes into a folder of its own, and forces the files to disk before its token names
+them. Only the tokens in the commit record decide which attempt counts: nobody reads the files of a task that
+outlives its epoch. A task that fails removes its folder. The final names of files depend only on job, epoch,
+task and file number.
 """
 
 from __future__ import annotations
@@ -40,17 +40,17 @@ _HINTS = {
 
 
 def unwritten(storage: Storage, error: OSError | pa.ArrowException) -> ConnectorError:
-    """What a table's files could not be written for."""
+    """The error for a failed write of a table's files, with a hint for a full disk or missing rights."""
     hint = _HINTS.get(getattr(error, "errno", None) or 0, "")
     return ConnectorError(f"Cannot write to {storage.location}: {error}", hint=hint)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class StagedWriter:
-    """``fields``: the frame's columns by place; ``partitions``: those that become directories.
-    ``directory``: where the epoch is staged, below the table's root; ``roll``: bytes per file; ``table``: its
-    name, for errors; ``wanted``: a file that is gone when nobody wants the task's any more, '' where there is
-    none."""
+    """``fields``: the frame's columns by position; ``partitions``: the fields that become directories.
+    ``directory``: the epoch's staging folder, relative to the table's root; ``roll``: bytes per file;
+    ``table``: its name, for errors; ``wanted``: the job's marker file, whose absence cancels the task; '' for
+    no marker."""
 
     table: str
     storage: Storage
@@ -65,7 +65,7 @@ class StagedWriter:
     wanted: str = ""
 
     def __call__(self, batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
-        """One row with the column ``token``."""
+        """Writes ``batches``; yields one row with the column ``token``."""
         context = TaskContext.get()
         task = _Task(writer=self, partition=context.partitionId() if context else 0)
         try:
@@ -76,7 +76,7 @@ class StagedWriter:
         yield pa.record_batch([pa.array([token])], names=["token"])
 
     def _written(self, batches: Iterable[pa.RecordBatch], task: _Task) -> str:
-        """The token."""
+        """Writes ``batches`` and returns the token."""
         try:
             for batch in batches:
                 task.write(self._named(batch))
@@ -84,15 +84,16 @@ class StagedWriter:
         except (OSError, pa.ArrowException) as e:
             raise WorkerError(unwritten(self.storage, e)) from None
         except ConnectorError as e:
-            said = f"Cannot write to table '{self.table}': {e.message}"
-            raise WorkerError(ConnectorError(said, hint=e.hint)) from None
+            reason = f"Cannot write to table '{self.table}': {e.message}"
+            raise WorkerError(ConnectorError(reason, hint=e.hint)) from None
         if not self.is_wanted:
             raise WorkerError(ConnectorError(f"The task that wrote to table '{self.table}' was canceled"))
         return json.dumps({"attempt": task.attempt, "files": files})
 
     @property
     def is_wanted(self) -> bool:
-        """Asked when files are there: who removes ``wanted`` looks for them after it."""
+        """Whether the job still needs the task. Ask after writing: the driver removes files after the
+        marker."""
         return not self.wanted or self.storage.stat(self.wanted) is not None
 
     def _named(self, batch: pa.RecordBatch) -> pa.Table:
@@ -135,7 +136,7 @@ class _Task:
         return self._done
 
     def abandon(self) -> None:
-        """Nothing is left of it. Folders of others go only where nobody makes any there any more."""
+        """Removes the task's files, and empty folders of other tasks if the job is over."""
         storage = self.writer.storage
         with suppress(OSError, pa.ArrowException):
             for file in self._open.values():

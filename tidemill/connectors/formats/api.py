@@ -1,7 +1,7 @@
-"""What a format is: how bytes are cut into records, decoded into Arrow and encoded again.
+"""The interface of formats: how bytes are cut into records, decoded into Arrow and encoded again.
 
-Decoders and encoders are made on the driver, pickled, and run in Spark Python workers; they hold
-plain values only. A decoder sees whole records (``Block``) and gives one Arrow table per block.
+The driver creates decoders and encoders and pickles them; they run in Spark Python workers and hold
+plain values only. A decoder gets whole records (``Block``) and returns one Arrow table per block.
 """
 
 from __future__ import annotations
@@ -36,9 +36,9 @@ class Framing(Enum):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class DecodeRequest:
-    """``columns``: all fields that a record has, in record order; ``wanted``: the fields to give;
-    ``metadata``: format metadata key per field to give after them. ``options`` have full keys.
-    ``numbered``: give ``$line``, too (see ``Decoder``), of the formats that can tell."""
+    """``columns``: all fields of a record, in record order; ``wanted``: the fields to return; ``metadata``:
+    fields to return after them, each with its metadata key of the format. ``options`` have full keys.
+    ``numbered``: return ``$line``, too (see ``Decoder``), if the format can tell it."""
 
     columns: tuple[Field, ...]
     wanted: tuple[Field, ...]
@@ -50,7 +50,7 @@ class DecodeRequest:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class EncodeRequest:
-    """``fields``: the columns of the tables to come; ``changelog``: they carry ``$kind``."""
+    """``fields``: the columns of the tables to write; ``changelog``: the tables also have ``$kind``."""
 
     fields: tuple[Field, ...]
     changelog: bool
@@ -60,8 +60,8 @@ class EncodeRequest:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Block:
-    """Whole records of one file. Text: ``data``, which are bytes ``start``..``end`` of it. Columnar:
-    ``source``, of which rows ``start``..``end``."""
+    """Whole records of one file. Text formats: ``data`` holds the bytes ``start``..``end`` of the file.
+    Columnar formats: the rows ``start``..``end`` of the open file ``source``."""
 
     data: pa.Buffer
     source: pa.NativeFile | None = None
@@ -70,8 +70,8 @@ class Block:
 
 
 class RecordError(Exception):
-    """A record that cannot be decoded: ``line`` counts from 0 within the block, -1 is unknown.
-    ``record`` is its text where ``reason`` does not show it; ``hint`` says what to do."""
+    """A record that cannot be decoded. ``line`` counts from 0 within the block, -1 is unknown. ``record``:
+    its text if ``reason`` does not show it; ``hint`` says what to do."""
 
     def __init__(self, reason: str, *, line: int, field: str = "", record: str = "", hint: str = "") -> None:
         super().__init__(reason)
@@ -84,9 +84,9 @@ class RecordError(Exception):
 
 class Decoder(Protocol):
     def decode(self, block: Block) -> pa.Table:
-        """The rows of ``block`` in order: wanted fields, metadata fields, ``$line`` (int64, the number of
-        the row's line in the block) iff asked for, ``$kind`` (int8) iff the format is a changelog format.
-        RecordError on a record that does not fit."""
+        """The rows of ``block`` in order. Columns: wanted fields, metadata fields, ``$line`` (int64, the
+        number of the row's line in the block) if requested, ``$kind`` (int8) if the format is a changelog
+        format. RecordError if a record does not fit."""
         ...
 
 
@@ -96,7 +96,8 @@ LINE_COLUMN = "$line"
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class DecodedMessages:
-    """``table``: as of ``Decoder``, without ``$line``; ``messages``: the number of each row's message."""
+    """``table``: as ``Decoder`` returns it, without ``$line``; ``messages``: the number of each row's
+    message."""
 
     table: pa.Table
     messages: Indexes
@@ -104,8 +105,8 @@ class DecodedMessages:
 
 class MessageDecoder(Protocol):
     def decode(self, messages: Sequence[bytes | None]) -> DecodedMessages:
-        """The rows of messages of a queue in order; a message gives none, one or several. RecordError, whose
-        line is the number of the message, on one that does not fit."""
+        """The rows of a queue's messages, in order; a message gives no, one or several rows. RecordError if a
+        message does not fit; its line is the message's number."""
         ...
 
 
@@ -124,12 +125,12 @@ class Encoder(Protocol):
 
 
 class TextEncoder:
-    """An encoder whose records are bytes one after the other."""
+    """An encoder whose files are the concatenated bytes of its records."""
 
     __slots__ = ()
 
     def texts(self, table: pa.Table) -> pa.Array:
-        """A record per row, without its end of line; NULL is a record of a queue that has no bytes."""
+        """One record per row, without its newline; NULL is a queue's message without bytes (a tombstone)."""
         raise NotImplementedError
 
     def encode(self, table: pa.Table) -> bytes | pa.Buffer:
@@ -153,26 +154,26 @@ class _TextWriter:
 
 
 class Format(Protocol):
-    """Stateless, like a Connector. ``extension`` names its files. Formats inherit the plain answers:
+    """A format; stateless, like a Connector. ``extension``: of its files. Formats inherit the defaults:
     lines of text, no metadata, insert-only."""
 
     identifier: str
     options: tuple[ConnectorOption, ...]
     extension: str
     passes_options: bool = False
-    """Whether keys that it does not declare are a library's, to be let through."""
+    """Whether undeclared keys are passed to a library."""
     is_positional: bool = False
-    """Whether a column's place says which value of a record is its own."""
+    """Whether columns are matched with the values of a record by position."""
 
     def framing(self, options: OptionValues) -> Framing:
         return Framing.LINES
 
     def quote(self, options: OptionValues) -> str:
-        """The quote character of QUOTED framing; '' where quotes mean nothing."""
+        """The quote character of QUOTED framing; '' if quotes have no meaning."""
         return ""
 
     def completed(self, options: Mapping[str, str], topic: str, part: str) -> Mapping[str, str]:
-        """``options`` with what the topic of a queue says of them; ``part``: key or value."""
+        """``options`` with defaults that depend on the queue's topic; ``part``: key or value."""
         return options
 
     def validate(self, table: CatalogTable, options: OptionValues, *, role: str) -> None:
@@ -184,7 +185,7 @@ class Format(Protocol):
         return {}
 
     def kinds(self) -> frozenset[RowKind]:
-        """What it reads; ALL_KINDS has ``$kind`` in its tables."""
+        """The row kinds that the format reads; with ALL_KINDS its tables have ``$kind``."""
         return INSERT_ONLY
 
     def group_rows(self, file: pa.NativeFile) -> list[int]:
@@ -194,7 +195,7 @@ class Format(Protocol):
     def decoder(self, request: DecodeRequest) -> Decoder: ...
 
     def message_decoder(self, request: DecodeRequest) -> MessageDecoder:
-        """Of a queue's messages. ValidationError where the format is one of files only."""
+        """The decoder of a queue's messages. ValidationError if the format is for files only."""
         raise ValidationError(
             f"Could not find any format factory for identifier '{self.identifier}' that implements"
             " 'org.apache.flink.table.factories.DeserializationFormatFactory'.",
@@ -210,7 +211,8 @@ def format_options(declared: Format, options: Mapping[str, str]) -> OptionValues
 
 
 def full_keys(declared: Format) -> tuple[ConnectorOption, ...]:
-    """Its options as a table's options name them, ``csv.`` before each; a map if any key is let through."""
+    """The format's options with the keys of table options, as ``csv.null-literal``; a map if any key is
+    allowed."""
     prefix = f"{declared.identifier}."
     if declared.passes_options:
         return (ConnectorOption(key=prefix, kind="map"),)

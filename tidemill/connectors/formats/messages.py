@@ -1,7 +1,7 @@
-"""Messages of a queue through a decoder of lines.
+"""Decodes a queue's messages with a decoder of lines.
 
-All messages of a batch are decoded as one block of lines, where each is a line: the vectorised ways of the
-decoders see large blocks, and not one message at a time.
+All messages of a batch become the lines of one block, so that vectorised decoders get large blocks instead of
+one message at a time.
 """
 
 from __future__ import annotations
@@ -26,29 +26,29 @@ _JSON_TEXT = re.compile(rb'"(?:[^"\\]|\\.)*"', re.DOTALL)
 
 
 def json_line(message: bytes) -> bytes:
-    """A JSON message in one line: between values a newline is a blank, within texts it is escaped."""
+    """A JSON message as one line: a newline between values becomes a blank, within a text it is escaped."""
     inside = _JSON_TEXT.sub(lambda m: m[0].replace(b"\n", b"\\n").replace(b"\r", b"\\r"), message)
     return inside.replace(b"\n", b" ").replace(b"\r", b" ")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class LineMessages:
-    """``decoder`` gives ``$line``, or at most one row a line. ``one_line``: makes a message a line; None
-    where that is not possible: messages with newlines are decoded one by one. ``first``: a message is its
-    first record, whatever follows. Messages without bytes give no rows."""
+    """``decoder`` returns ``$line``, or at most one row per line. ``one_line`` turns a message into a line;
+    if it is None, messages with newlines are decoded one by one. ``first``: only the first record of a
+    message counts. Messages without bytes give no rows."""
 
     decoder: Decoder
     one_line: Callable[[bytes], bytes] | None = None
     first: bool = False
 
     def decode(self, messages: Sequence[bytes | None]) -> DecodedMessages:
-        there = np.array([i for i, message in enumerate(messages) if message], dtype=np.int64)
+        numbers = np.array([i for i, message in enumerate(messages) if message], dtype=np.int64)
         lines = [message for message in messages if message]
-        found = self._together(lines, there)
-        return self._each(lines, there) if found is None else found
+        decoded = self._together(lines, numbers)
+        return self._each(lines, numbers) if decoded is None else decoded
 
     def _together(self, lines: list[bytes], numbers: Indexes) -> DecodedMessages | None:
-        """None where the rows do not tell which message they come from."""
+        """Decodes all lines as one block; None if the messages of the rows are then unknown."""
         joined = b"\n".join(lines)
         if joined.count(b"\n") + joined.count(b"\r") != max(len(lines) - 1, 0):
             if self.one_line is None:
@@ -80,7 +80,8 @@ class LineMessages:
         return DecodedMessages(table=pa.concat_tables(tables), messages=np.repeat(numbers, counts))
 
     def _first_error(self, error: RecordError, lines: list[bytes], numbers: Indexes) -> RecordError:
-        """The first bad message: a decoder looks at column after column, and may meet a later one first."""
+        """The error of the first bad message: a decoder reads column by column, and may meet a later one
+        first."""
         while error.line > 0:
             try:
                 self.decoder.decode(_block(b"\n".join(lines[: error.line])))
@@ -95,5 +96,5 @@ def _numbered(error: RecordError, message: int) -> RecordError:
 
 
 def _block(data: bytes) -> Block:
-    # A byte order mark is one at the start of a file alone, where a block begins at 0.
+    # Decoders skip a byte order mark only in a block that begins at 0; a message has none.
     return Block(data=pa.py_buffer(data), start=1, end=1 + len(data))

@@ -1,9 +1,9 @@
-"""What Spark's own readers give of columnar files, column by column.
+"""Decides, column by column, how Spark's own readers can read columnar files.
 
-A format with this face says of a file what each column is for Spark (``StoredType``, the type that its reader
-gives for it, bit for bit what the file holds); here stands how that becomes a value of the declared type: as
-it is, or by an expression over it. Where Spark's value is not surely the one that our decoders give there is
-none, and the file is read by them. Cost: a footer per file on the driver.
+A format with this interface gives for each column of a file its ``StoredType``: the type by which Spark's
+reader returns exactly the stored values. This module maps a stored type to a value of the declared type: the
+column itself, or an expression over it. If Spark's value may differ from that of our decoders, there is no
+mapping, and our decoders read the file. Cost: one footer per file on the driver.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ from tidemill.types.logical import Field
 from tidemill.types.physical import spark_type
 
 NANOS = "NANOS"
-"""Nanoseconds since 1970 in a file, of which Spark gives the number."""
+"""Nanoseconds since 1970 in a file; Spark returns the number."""
 MILLIS = "MILLIS"
 """Instants of whole milliseconds in a file."""
 
@@ -28,11 +28,11 @@ _EPOCH = "TIMESTAMP_NTZ'1970-01-01 00:00:00'"
 _AS_WALL_CLOCK = f"timestampadd(MICROSECOND, unix_micros({{0}}), {_EPOCH})"
 _MICROS = "(({0} DIV 1000L) - IF({0} % 1000L < 0L, 1L, 0L))"
 _UNPUSHED = "nanvl({0}, {0})"
-"""A float as it is. Spark's readers hold 0.0 and -0.0 apart when they skip rows by what is equal to a
-constant: of a column they see bare they would miss some."""
+"""A float, unchanged. Spark's readers distinguish 0.0 and -0.0 when they skip rows by a pushed-down equality,
+and would miss rows of a bare column."""
 _UNPUSHED_INSTANT = "timestamp_micros(unix_micros({0}))"
-"""An instant as it is. Where a file has milliseconds Spark's reader cuts a constant's other digits before it
-skips rows, and misses those of the millisecond."""
+"""An instant, unchanged. In a file of milliseconds Spark's reader truncates a pushed-down constant to
+milliseconds, and would miss rows of that millisecond."""
 _NO_TIME = "CAST(raise_error(concat({0}, ' ms are no time of day')) AS INT)"
 _OF_A_DAY = f"IF({{0}} BETWEEN 0 AND 86399999 OR {{0}} IS NULL, {{0}}, {_NO_TIME})"
 
@@ -46,12 +46,13 @@ class StoredType:
 
 
 StoredColumns = dict[str, StoredType | None]
-"""By name; None where Spark's reader does not give what the file holds."""
+"""Stored types by column name; None if Spark's reader does not return exactly the stored values."""
 
 
 @dataclass(frozen=True, slots=True)
 class NativeColumn:
-    """``read``: the type that Spark is asked for, as DDL; ``value``: Spark SQL over it, written {0}."""
+    """``read``: the DDL type that Spark reads; ``value``: Spark SQL with {0} for the column that Spark
+    reads."""
 
     read: str
     value: str = "{0}"
@@ -59,22 +60,22 @@ class NativeColumn:
 
 @runtime_checkable
 class NativeFormat(Protocol):
-    """Optional face of a format whose files Spark reads itself."""
+    """Optional interface of a format whose files Spark can read itself."""
 
     def __hash__(self) -> int: ...
 
     @property
     def spark_class(self) -> str:
-        """Spark's FileFormat."""
+        """The class of Spark's FileFormat."""
         ...
 
     def stored(self, file: pa.NativeFile) -> StoredColumns | None:
-        """What a file's columns are; None for a file that is none of Spark's as a whole."""
+        """The stored types of a file's columns; None if Spark cannot read the file as a whole."""
         ...
 
 
 def native_column(stored: StoredColumns, field: Field) -> NativeColumn | None:
-    """A column that the file does not have is NULL."""
+    """How Spark reads ``field``; None if it cannot. A column that the file lacks is NULL."""
     if field.name not in stored:
         return missing(field.type)
     kind = stored[field.name]
@@ -87,23 +88,23 @@ def missing(kind: t.LogicalType) -> NativeColumn:
 
 
 def unread(kind: t.LogicalType) -> str:
-    """What Spark is told of a column of ``kind`` that it does not read, about as wide. Its reader of ORC
-    looks at the times of table and file, column by column in their order, and fails where they are of two
-    kinds, read or not: it is told of none."""
-    told = spark_type(kind)
-    if "TIMESTAMP" not in told:
-        return told
+    """The DDL type of a column that Spark does not read, about as wide as ``kind``. Timestamps are replaced:
+    Spark's ORC reader compares the timestamp types of table and file by position, even of columns that it
+    does not read, and fails if they differ."""
+    ddl = spark_type(kind)
+    if "TIMESTAMP" not in ddl:
+        return ddl
     return "BIGINT" if isinstance(kind, t.TimestampType | t.LocalZonedTimestampType) else "BINARY"
 
 
 @singledispatch
 def converted(kind: t.LogicalType, stored: StoredType) -> NativeColumn | None:
-    """How a column of ``stored`` becomes one of ``kind``."""
-    wanted = spark_type(kind)
-    if stored.spark == wanted:
-        return NativeColumn(wanted)
-    if stored.spark in _WIDENED.get(wanted, ()):
-        return NativeColumn(stored.spark, f"CAST({{0}} AS {wanted})")
+    """How Spark turns a column of ``stored`` into one of ``kind``; None if it cannot."""
+    target = spark_type(kind)
+    if stored.spark == target:
+        return NativeColumn(target)
+    if stored.spark in _WIDENED.get(target, ()):
+        return NativeColumn(stored.spark, f"CAST({{0}} AS {target})")
     return None
 
 

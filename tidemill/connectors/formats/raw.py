@@ -1,6 +1,6 @@
-"""The ``raw`` format: a record is one value's bytes, a line in a file.
+"""The ``raw`` format: a record is the bytes of one value; in a file it is a line.
 
-Numbers are big-endian by default; a record of another length than the type's is an error.
+Numbers are big-endian by default. A record whose length is not that of the type is an error.
 """
 
 from __future__ import annotations
@@ -34,9 +34,12 @@ from tidemill.types.physical import arrow_schema, arrow_type
 from tidemill.types.python_values import python_values
 
 _OPTIONS = (
-    ConnectorOption(key="charset", default="UTF-8", doc="Of text."),
+    ConnectorOption(key="charset", default="UTF-8", doc="Encoding of text."),
     ConnectorOption(
-        key="endianness", default="big-endian", choices=("big-endian", "little-endian"), doc="Of numbers."
+        key="endianness",
+        default="big-endian",
+        choices=("big-endian", "little-endian"),
+        doc="Byte order of numbers.",
     ),
 )
 _NUMBERS: dict[type[t.LogicalType], str] = {
@@ -52,7 +55,7 @@ _NUMBERS: dict[type[t.LogicalType], str] = {
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class RawCodec:
-    """``layout``: numpy's name of a number, '' for text and bytes."""
+    """``layout``: the numpy type of a number, as ``>i4``; '' for text and bytes."""
 
     field: Field
     charset: str
@@ -74,7 +77,7 @@ class RawCodec:
         return pa.array(numbers.astype(numbers.dtype.newbyteorder("="))).cast(arrow_type(self.field.type))
 
     def write(self, values: pa.Array) -> list[bytes | None]:
-        """NULL is no record."""
+        """One record per value; None for NULL."""
         if isinstance(self.field.type, t.BINARY_TYPES):
             return list(values.to_pylist())
         if not self.layout:
@@ -101,26 +104,28 @@ class RawDecoder:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class RawMessages:
-    """A message without bytes is NULL."""
+    """Decodes messages; a message of None is NULL."""
 
     codec: RawCodec
     wanted: tuple[Field, ...]
 
     def decode(self, messages: Sequence[bytes | None]) -> DecodedMessages:
-        every = np.arange(len(messages))
+        numbers = np.arange(len(messages))
         if not self.wanted:
-            return DecodedMessages(table=pa.table({"$": pa.nulls(len(messages))}).select([]), messages=every)
-        there = [i for i, message in enumerate(messages) if message is not None]
+            return DecodedMessages(
+                table=pa.table({"$": pa.nulls(len(messages))}).select([]), messages=numbers
+            )
+        present = [i for i, message in enumerate(messages) if message is not None]
         try:
             values = self.codec.read([message for message in messages if message is not None])
         except RecordError as e:
-            raise RecordError(e.reason, line=there[e.line]) from None
-        if len(there) < len(messages):
-            places = np.full(len(messages), -1)
-            places[there] = np.arange(len(there))
-            values = values.take(pa.array(places, mask=places < 0))
+            raise RecordError(e.reason, line=present[e.line]) from None
+        if len(present) < len(messages):
+            indexes = np.full(len(messages), -1)
+            indexes[present] = np.arange(len(present))
+            values = values.take(pa.array(indexes, mask=indexes < 0))
         return DecodedMessages(
-            table=pa.Table.from_arrays([values], schema=arrow_schema(self.wanted)), messages=every
+            table=pa.Table.from_arrays([values], schema=arrow_schema(self.wanted)), messages=numbers
         )
 
 
@@ -171,8 +176,8 @@ class RawFormat(Format):
         return RawEncoder(codec=_codec(request.fields[0], request.options))
 
 
-def _codec(field: Field, given: Mapping[str, str]) -> RawCodec:
-    options = OptionValues(_OPTIONS, given, "raw.")
+def _codec(field: Field, table_options: Mapping[str, str]) -> RawCodec:
+    options = OptionValues(_OPTIONS, table_options, "raw.")
     order = "<" if options["endianness"].lower() == "little-endian" else ">"
     layout = _NUMBERS.get(type(field.type), "")
     return RawCodec(field=field, charset=options["charset"], layout=order + layout if layout else "")

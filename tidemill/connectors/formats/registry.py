@@ -17,7 +17,7 @@ FILE_OPTIONS = ("protobuf.descriptor-file",)
 """Options of formats that name a file."""
 
 _EXTRAS = {"fastavro": "avro", "google": "protobuf", "google.protobuf": "protobuf"}
-"""What brings the packages that only some formats need."""
+"""The extra of Tidemill that installs each optional package."""
 
 
 @cache
@@ -28,13 +28,13 @@ def _entry_points() -> dict[str, EntryPoint]:
 @cache
 def _load(identifier: str) -> Format:
     try:
-        found: Format = _entry_points()[identifier].load()
+        loaded: Format = _entry_points()[identifier].load()
     except ModuleNotFoundError as e:
         raise ValidationError(
             f"Format '{identifier}' needs the package '{e.name}', which is not installed.",
             hint=f"pip install 'tidemill[{_EXTRAS[e.name]}]'" if e.name in _EXTRAS else "",
         ) from None
-    return found
+    return loaded
 
 
 def identifiers() -> tuple[str, ...]:
@@ -43,7 +43,7 @@ def identifiers() -> tuple[str, ...]:
 
 
 def find_format(identifier: str) -> Format:
-    """ValidationError for names that are none; it lists the formats there are."""
+    """The format with an identifier. ValidationError if there is none; it lists the existing formats."""
     if identifier in _entry_points():
         return _load(identifier)
     raise ValidationError(

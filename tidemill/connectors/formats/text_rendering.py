@@ -1,8 +1,8 @@
-"""Columns of values as columns of text, as Flink's text formats write them.
+"""Converts columns of values to columns of text, as Flink's text formats write them.
 
-Vectorised; values whose spelling is Java's own business (floats out of the middle range, decimals
-that end in zeros or are tiny) go through Python once per distinct value. NULL stays NULL. Texts that are not
-UTF-8, as Parquet and ORC may hold them, get U+FFFD for what cannot be read.
+The conversion is vectorised. Only values that Java spells in its own way (very large and small floats,
+decimals that end in zeros or are tiny) go through Python, once per distinct value. NULL stays NULL. Parquet
+and ORC may hold texts that are not UTF-8; undecodable bytes become U+FFFD.
 """
 
 from __future__ import annotations
@@ -16,14 +16,14 @@ from typing import Any
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from tidemill.connectors.formats.java_text import java_decimal, java_double, java_float
 from tidemill.types import logical as t
+from tidemill.types.java_text import java_decimal, java_double, java_float
 from tidemill.types.python_values import readable
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class RenderRules:
-    """``timestamps``: SQL or ISO-8601. ``plain_decimals``: all digits, no exponent."""
+    """``timestamps``: SQL or ISO-8601. ``plain_decimals``: decimals without exponents, with all digits."""
 
     timestamps: str = "SQL"
     plain_decimals: bool = False
@@ -31,23 +31,24 @@ class RenderRules:
 
 @singledispatch
 def render(kind: t.LogicalType, values: pa.Array, rules: RenderRules) -> pa.Array:
-    """``values`` of the scalar type ``kind`` as a STRING array."""
+    """``values`` of the scalar type ``kind`` as a STRING array. Example: the doubles 1.0 and 1e10 give "1.0"
+    and "1.0E10"."""
     raise TypeError(f"Unsupported type '{kind}' in a text field.")
 
 
-def by_distinct(values: pa.Array, show: Callable[[Any], str]) -> pa.Array:
-    """``show`` applied once per distinct value."""
+def by_distinct(values: pa.Array, to_text: Callable[[Any], str]) -> pa.Array:
+    """``to_text`` applied once per distinct value."""
     encoded = values.dictionary_encode()
-    texts = [show(v) for v in encoded.dictionary.to_pylist()]
+    texts = [to_text(v) for v in encoded.dictionary.to_pylist()]
     return pa.array(texts, pa.string()).take(encoded.indices)
 
 
-def _where(plain: pa.Array, texts: pa.Array, values: pa.Array, show: Callable[[Any], str]) -> pa.Array:
-    """``texts`` where ``plain`` says so, else ``show``."""
-    if pc.all(pc.fill_null(plain, True)).as_py() is not False:
+def _where(is_plain: pa.Array, texts: pa.Array, values: pa.Array, to_text: Callable[[Any], str]) -> pa.Array:
+    """``texts`` where ``is_plain``, otherwise ``to_text`` of the value."""
+    if pc.all(pc.fill_null(is_plain, True)).as_py() is not False:
         return texts
-    odd = pc.if_else(pc.fill_null(plain, True), pa.scalar(None, values.type), values)
-    return pc.coalesce(by_distinct(odd, show), texts)
+    others = pc.if_else(pc.fill_null(is_plain, True), pa.scalar(None, values.type), values)
+    return pc.coalesce(by_distinct(others, to_text), texts)
 
 
 @render.register(t.CharType)
@@ -78,9 +79,9 @@ def _(kind: t.FloatType, values: pa.Array, rules: RenderRules) -> pa.Array:
     return _floats(values, java_float)
 
 
-def _floats(values: pa.Array, show: Callable[[float], str]) -> pa.Array:
+def _floats(values: pa.Array, to_text: Callable[[float], str]) -> pa.Array:
     texts = values.cast(pa.string())
-    return _where(pc.match_substring_regex(texts, r"^-?[1-9][0-9]{0,6}\.[0-9]+$"), texts, values, show)
+    return _where(pc.match_substring_regex(texts, r"^-?[1-9][0-9]{0,6}\.[0-9]+$"), texts, values, to_text)
 
 
 @render.register

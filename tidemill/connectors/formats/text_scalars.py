@@ -1,8 +1,8 @@
-"""One text, one value: the full spelling rules of Flink's text formats, type by type.
+"""Parses one text as one value, by the full spelling rules of Flink's text formats, type by type.
 
-Every reader raises ValueError (or ArithmeticError) when the text is not a value of the type. Values
-come out as ``types.physical`` carries them: TIME as milliseconds of the day, timestamps in
-microseconds, so digits of a fraction beyond the sixth are dropped.
+Each parser raises ValueError (or ArithmeticError) if the text is not a value of the type. Values
+have the forms of ``types.physical``: TIME is milliseconds of the day, timestamps are
+microseconds, so fraction digits beyond the sixth are dropped.
 """
 
 from __future__ import annotations
@@ -40,10 +40,11 @@ _RANGES: dict[type[t.LogicalType], int] = {
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class TextRules:
-    """``timestamps``: SQL or ISO-8601. ``java_dates``: dates as java.sql.Date.valueOf reads them
-    (CSV), else ISO. ``short_times``: 12:34 is a time. ``trim_decimals``: blanks around a DECIMAL are
-    fine. ``trim_timestamps``: around timestamps too. ``element_delimiter``: of arrays and rows written in
-    one text; '' where there are none; ``null_element``: the text of a NULL among them."""
+    """``timestamps``: SQL or ISO-8601. ``java_dates``: dates as java.sql.Date.valueOf reads them (CSV), else
+    ISO. ``short_times``: 12:34 is a time. ``trim_decimals`` and ``trim_timestamps``: blanks around these
+    values are allowed. ``element_delimiter``: between the elements of an array or row in one text; '' if the
+    format has no such texts. ``null_element``: the text of a NULL element. ``null_bad_elements``: an element
+    that does not parse is NULL."""
 
     timestamps: str = "SQL"
     java_dates: bool = False
@@ -62,8 +63,8 @@ CSV_RULES = TextRules(
 
 @singledispatch
 def parse(kind: t.LogicalType, text: str, rules: TextRules) -> Any:
-    """The value of ``text`` as ``kind``; ValueError when it is none, TypeError where text formats
-    have no such type."""
+    """The value of ``text`` as ``kind``. ValueError if the text is no such value, TypeError if text formats
+    have no such type. Example: " 7" as INT is 7, "1.5e1" as DOUBLE is 15.0."""
     raise TypeError(f"Unsupported type '{kind}' in a text field.")
 
 
@@ -105,7 +106,7 @@ def _(kind: t.LogicalType, text: str, rules: TextRules) -> float:
 
 @parse.register
 def _(kind: t.DecimalType, text: str, rules: TextRules) -> Decimal | None:
-    """NULL when the number has too many digits, as Flink's DecimalData has it."""
+    """NULL if the number has too many digits, as in Flink's DecimalData."""
     trimmed = text.strip(_BLANKS) if rules.trim_decimals else text
     if _DECIMAL.fullmatch(trimmed) is None:
         raise ValueError(f'"{text}" is not a decimal number')
@@ -113,7 +114,7 @@ def _(kind: t.DecimalType, text: str, rules: TextRules) -> Decimal | None:
 
 
 def fit_decimal(value: Decimal, kind: t.DecimalType) -> Decimal | None:
-    """``value`` rounded half up to the type's scale; None when it has more digits than fit."""
+    """``value`` rounded half up to the type's scale; None if it has too many digits."""
     if value and value.adjusted() >= kind.precision - kind.scale + 1:
         return None
     context = Context(prec=120, rounding=ROUND_HALF_UP)
@@ -181,7 +182,7 @@ def _(kind: t.LocalZonedTimestampType, text: str, rules: TextRules) -> datetime:
 
 
 def timestamp(text: str, precision: int, rules: TextRules) -> datetime:
-    """A date and a time of the day as ``rules`` spell them, no more digits than ``precision``."""
+    """A date and a time of day as ``rules`` spell them, truncated to ``precision`` fraction digits."""
     iso = rules.timestamps == "ISO-8601"
     day, _, time = text.partition("T" if iso else " ")
     micros = _micros_of_day(time, short=iso)
@@ -223,7 +224,7 @@ def _(kind: t.ArrayType, text: str, rules: TextRules) -> list[Any]:
 
 @parse.register
 def _(kind: t.RowType, text: str, rules: TextRules) -> dict[str, Any] | None:
-    """Fields by place; what is missing at the end is NULL (an error unless errors are ignored)."""
+    """Fields by position. Missing fields at the end are NULL if errors are ignored, otherwise an error."""
     parts = text.split(rules.element_delimiter) if text else []
     if not parts:
         return None

@@ -1,9 +1,9 @@
 """Turns columns of text into columns of a Flink type, exactly as Flink's text formats read them.
 
-Two readers per type: a vectorised one that takes the plain spellings, and a scalar one with the
-full rules that sees only what is left, once per distinct text. The scalar reader is the authority;
-the vectorised one may only take texts on which both agree. Cost: the plain spellings cost a regular
-expression or a length check and an Arrow cast; each odd distinct text costs one Python call.
+Each type has two parsers: a vectorised parser for the plain spellings, and a scalar parser with the
+full rules for the remaining texts, once per distinct text. The scalar parser is the authority;
+the vectorised parser may only accept texts on which both agree. Cost: plain spellings cost a regular
+expression or a length check and an Arrow cast; each other distinct text costs one Python call.
 """
 
 from __future__ import annotations
@@ -35,25 +35,25 @@ _PLAIN_FLOAT = r"^-?[0-9]+(\.[0-9]+)?([eE][+-]?[0-9]+)?$"
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Converted:
-    """``bad`` marks the texts that do not fit (their value is NULL); None when all fit."""
+    """``bad`` marks the texts that do not parse (their value is NULL); None if all texts parse."""
 
     values: pa.Array
     bad: Mask | None = None
 
 
 def convert_text(values: pa.Array, kind: t.LogicalType, rules: scalars.TextRules) -> Converted:
-    """``values`` (STRING array, NULL stays NULL) as ``kind``."""
+    """Parses ``values`` (a STRING array; NULL stays NULL) as ``kind``."""
     plain = _plain(kind, values, rules)
-    rest = np.asarray(pc.and_(values.is_valid(), plain.is_null()))
-    if not rest.any():
+    remaining = np.asarray(pc.and_(values.is_valid(), plain.is_null()))
+    if not remaining.any():
         return Converted(values=plain)
-    return _convert_rest(values, plain, rest, kind, rules)
+    return _convert_rest(values, plain, remaining, kind, rules)
 
 
 def _convert_rest(
-    values: pa.Array, plain: pa.Array, rest: Mask, kind: t.LogicalType, rules: scalars.TextRules
+    values: pa.Array, plain: pa.Array, remaining: Mask, kind: t.LogicalType, rules: scalars.TextRules
 ) -> Converted:
-    encoded = values.filter(pa.array(rest)).dictionary_encode()
+    encoded = values.filter(pa.array(remaining)).dictionary_encode()
     results: list[Any] = []
     failed: list[bool] = []
     for text in encoded.dictionary.to_pylist():
@@ -63,27 +63,27 @@ def _convert_rest(
         except (ValueError, ArithmeticError):
             results.append(None)
             failed.append(True)
-    taken = pa.array(results, plain.type).take(encoded.indices)
+    parsed = pa.array(results, plain.type).take(encoded.indices)
     bad = np.zeros(len(values), dtype=bool)
-    bad[rest] = np.asarray(failed, dtype=bool)[np.asarray(encoded.indices)]
+    bad[remaining] = np.asarray(failed, dtype=bool)[np.asarray(encoded.indices)]
     indices = np.arange(len(values))
-    indices[rest] = len(values) + np.arange(len(taken))
-    merged = pa.concat_arrays([plain, taken]).take(pa.array(indices))
+    indices[remaining] = len(values) + np.arange(len(parsed))
+    merged = pa.concat_arrays([plain, parsed]).take(pa.array(indices))
     return Converted(values=merged, bad=bad if bad.any() else None)
 
 
 def _cast_where(values: pa.Array, fits: pa.Array, kind: pa.DataType) -> pa.Array:
-    """Casts the texts that fit; all NULL when Arrow refuses one of them after all."""
-    chosen = pc.if_else(fits, values, pa.scalar(None, values.type))
+    """Casts the texts that ``fits`` selects; all results are NULL if Arrow refuses one of the texts."""
+    fitting = pc.if_else(fits, values, pa.scalar(None, values.type))
     try:
-        return chosen.cast(kind)
+        return fitting.cast(kind)
     except pa.ArrowInvalid:
         return pa.nulls(len(values), kind)
 
 
 @singledispatch
 def _plain(kind: t.LogicalType, values: pa.Array, rules: scalars.TextRules) -> pa.Array:
-    """Nothing is taken: every text goes to the scalar reader."""
+    """The values of texts in plain spellings, NULL for others. By default no spelling is plain."""
     return pa.nulls(len(values), arrow_type(kind))
 
 
@@ -143,16 +143,16 @@ def _(kind: t.LocalZonedTimestampType, values: pa.Array, rules: scalars.TextRule
 
 
 def _timestamps(values: pa.Array, precision: int, rules: scalars.TextRules) -> pa.Array:
-    """``2020-01-01 00:00:00`` with up to six digits of fraction; Arrow checks the digits."""
-    alike = by_minutes(values, lambda text: scalars.timestamp(text, precision, rules))
-    if alike is not None:
-        return truncate(alike, precision)
+    """Parses ``2020-01-01 00:00:00`` with up to six fraction digits; Arrow checks the digits."""
+    by_minute = by_minutes(values, lambda text: scalars.timestamp(text, precision, rules))
+    if by_minute is not None:
+        return truncate(by_minute, precision)
     lengths = pc.binary_length(values)
     seconds_only = pc.equal(lengths, 19)
     fraction = pc.and_(pc.greater(lengths, 20), pc.less_equal(lengths, 26))
-    shaped = pc.or_(seconds_only, fraction)
+    has_length = pc.or_(seconds_only, fraction)
     separator = "T" if rules.timestamps == "ISO-8601" else " "
-    fits = pc.and_(shaped, pc.equal(pc.binary_slice(_bytes(values), 10, 11), separator.encode()))
+    fits = pc.and_(has_length, pc.equal(pc.binary_slice(_bytes(values), 10, 11), separator.encode()))
     if pc.any(fraction).as_py():
         dot = pc.equal(pc.binary_slice(_bytes(values), 19, 20), b".")
         fits = pc.and_(fits, pc.or_(seconds_only, dot))
@@ -165,14 +165,14 @@ def _bytes(values: pa.Array) -> pa.Array:
 
 
 def truncate(values: pa.Array, precision: int) -> pa.Array:
-    """Microsecond timestamps cut down to ``precision`` digits of fraction."""
+    """Microsecond timestamps truncated to ``precision`` fraction digits."""
     if precision >= 6:
         return values
     unit = 10 ** (6 - precision)
-    whole = values.view(pa.int64())
-    numbers = np.asarray(whole.fill_null(0))
-    cut = numbers - np.mod(numbers, unit)
-    return pa.array(cut, mask=np.asarray(values.is_null())).cast(pa.timestamp("us"))
+    micros = values.view(pa.int64())
+    numbers = np.asarray(micros.fill_null(0))
+    truncated = numbers - np.mod(numbers, unit)
+    return pa.array(truncated, mask=np.asarray(values.is_null())).cast(pa.timestamp("us"))
 
 
 @_plain.register

@@ -1,6 +1,6 @@
 """The ``jdbc`` connector: tables of PostgreSQL and SQLite by JDBC URL, over SQLAlchemy.
 
-As a sink it upserts and deletes by the table's PRIMARY KEY, or appends where none is declared; the
+As a sink it upserts and deletes by the table's PRIMARY KEY, or appends if none is declared; the
 table itself is the user's. As a source it is a bounded scan.
 """
 
@@ -46,7 +46,7 @@ _OPTIONS = (
         key="connection.max-retry-timeout",
         kind="duration",
         default="60 s",
-        doc="How long an epoch is tried again when the database cannot be reached.",
+        doc="How long an epoch is retried if the database cannot be reached.",
     ),
     ConnectorOption(key="scan.partition.column", doc="Integer column to cut the scan by."),
     ConnectorOption(key="scan.partition.num", kind="int", least=1, doc="Number of parts of the scan."),
@@ -81,8 +81,8 @@ class JdbcConnector(Connector):
 
     def validate(self, table: CatalogTable, options: Mapping[str, str]) -> None:
         dialect = _database(OptionValues(_OPTIONS, options)).dialect
-        given = [key for key in _SCAN if key in options]
-        if given and len(given) < len(_SCAN):
+        set_options = [key for key in _SCAN if key in options]
+        if set_options and len(set_options) < len(_SCAN):
             raise ValidationError(
                 "Either all or none of the following options should be provided:\n" + "\n".join(_SCAN)
             )
@@ -99,16 +99,16 @@ class JdbcConnector(Connector):
         return UPSERT if table.primary_key else INSERT_ONLY
 
     def places(self, options: Mapping[str, str], *, role: str, streaming: bool) -> Mapping[str, str]:
-        """A database in a file, which workers read; where they leave rows for the commit, which the driver
-        writes to the database."""
-        given = OptionValues(_OPTIONS, options)
+        """Paths that workers need: of a source, a database file; of a sink, the staging directory. (The
+        driver commits the staged rows to the database.)"""
+        values = OptionValues(_OPTIONS, options)
         if role == "sink":
-            return {"sink.staging-path": _staging(given)}
-        database = _database(given)
+            return {"sink.staging-path": _staging(values)}
+        database = _database(values)
         return {"url": database.file} if database.dialect == "sqlite" else {}
 
     def named_places(self, options: Mapping[str, str]) -> Iterator[tuple[str, str]]:
-        """A database in a file; what the driver is told of files: keys, certificates, passwords, sockets."""
+        """Database files, and files in the URL's parameters: keys, certificates, passwords, sockets."""
         yield from (("url", place) for place in files_named(options.get("url", "")))
         if "sink.staging-path" in options:
             yield "sink.staging-path", options["sink.staging-path"]
@@ -149,18 +149,18 @@ class JdbcConnector(Connector):
         )
 
     def truncate(self, table: CatalogTable, options: Mapping[str, str]) -> None:
-        """By DELETE, in a transaction: TRUNCATE needs other rights."""
-        given = OptionValues(_OPTIONS, options)
-        database, name = _database(given), given["table-name"]
+        """Deletes all rows in a transaction. (TRUNCATE needs other rights than DELETE.)"""
+        values = OptionValues(_OPTIONS, options)
+        database, name = _database(values), values["table-name"]
         target = TargetTable(name=name, fields=(), keys=())
         try:
-            with database.engine.begin() as open:
-                open.exec_driver_sql(f"DELETE FROM {target.quoted}")
+            with database.engine.begin() as connection:
+                connection.exec_driver_sql(f"DELETE FROM {target.quoted}")
         except DATABASE_ERRORS as e:
             raise failure(e, database, name) from None
 
     def sink(self, request: SinkRequest) -> JdbcSink:
-        """ConnectorError when the table is not there or has other columns."""
+        """The sink of the table. ConnectorError if the table does not exist or has other columns."""
         if request.overwrite:
             raise NotSupportedError("INSERT OVERWRITE into a jdbc table.")
         options = OptionValues(_OPTIONS, request.options)

@@ -1,8 +1,7 @@
-"""Asks a table of a database for the rows of some keys: one statement for a thousand keys, in PostgreSQL for
-a hundred thousand of one column.
+"""Looks up rows by key in a database table: one statement for a thousand keys, or for a hundred thousand keys
+of one column in PostgreSQL.
 
-A lookup that fails because the database is down or busy is tried again, a little later each time; then the
-error says what the database said.
+If the database is down or busy, a lookup is retried with growing pauses; then the database's error is raised.
 """
 
 from __future__ import annotations
@@ -40,7 +39,7 @@ KEY_TYPES = (
     t.TimestampType,
     *t.CHARACTER_TYPES,
 )
-"""What is written into a statement as it is compared there."""
+"""Types of keys whose literals in a statement compare like the values."""
 KEYS_PER_REQUEST = 1000
 KEYS_PER_COPY = 100_000
 FIRST_PAUSE = 0.1

@@ -2,16 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 
 import pyarrow as pa
 
-from tidemill.connectors.api import BatchMap
 from tidemill.connectors.kafka.consuming import RangeReader
 from tidemill.connectors.kafka.offsets import KafkaRange
 from tidemill.connectors.kafka.rows import KafkaRows
-from tidemill.connectors.task_frames import assigned
 from tidemill.connectors.worker_errors import WorkerError
 from tidemill.errors import TidemillError
 
@@ -51,12 +49,3 @@ def tasks(parts: Sequence[KafkaRange], parallelism: int, *, whole: bool = False)
             part = replace(part, start=part.start + size, number=part.number + size)
             left -= size
     return made
-
-
-def task_reader(reader: KafkaReader, through: BatchMap | None) -> BatchMap:
-    def run(batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
-        for parts in assigned(batches):
-            read = reader.read(parts)
-            yield from read if through is None else through(read)
-
-    return run

@@ -16,17 +16,16 @@ from typing import TYPE_CHECKING
 from pyspark.sql import DataFrame
 
 from tidemill.changelog.rowkind import KIND_COLUMN, SEQUENCE_COLUMN
-from tidemill.connectors.api import BatchMap, JobSource, Offset, ReadLimit, Splits
-from tidemill.connectors.arrow_maps import map_batches
+from tidemill.connectors.api import JobSource, Offset, ReadLimit, ReadTasks, Splits
 from tidemill.connectors.histories import SourceHistory
 from tidemill.connectors.kafka.bounds import begins, stops
 from tidemill.connectors.kafka.cluster import KafkaCluster, Topic
 from tidemill.connectors.kafka.offsets import KafkaPosition, Partition, from_json, ranges
 from tidemill.connectors.kafka.options import EARLIEST, UNBOUNDED, Bound
-from tidemill.connectors.kafka.reading import KafkaReader, task_reader, tasks
+from tidemill.connectors.kafka.reading import KafkaReader, tasks
 from tidemill.connectors.kafka.rows import first_row
 from tidemill.connectors.kafka.sharing import message_size, shared_out
-from tidemill.connectors.task_frames import task_frame
+from tidemill.connectors.task_frames import read_frame
 from tidemill.errors import ConnectorError, StateError
 from tidemill.types.physical import spark_schema
 
@@ -108,14 +107,12 @@ class KafkaSource(JobSource):
         return all(position.nexts[p] >= stop for p, stop in (position.stops or {}).items())
 
     def read(self, spark: SparkSession, start: Offset | None, end: Offset) -> DataFrame:
-        return self.read_through(spark, start, end, None, self._schema())
+        return read_frame(spark, self.read_tasks(spark, start, end), self._schema())
 
-    def read_through(
-        self, spark: SparkSession, start: Offset | None, end: Offset, through: BatchMap | None, schema: str
-    ) -> DataFrame:
-        """``read`` with ``through`` applied to each task's batches in the worker that decodes them."""
-        made = tasks(ranges(start, end), self.parallelism, whole=self.timed)
-        return map_batches(task_frame(spark, made), task_reader(self.reader, through), schema)
+    def read_tasks(self, spark: SparkSession, start: Offset | None, end: Offset) -> ReadTasks:
+        found = ranges(start, end)
+        made = tasks(found, self.parallelism, whole=self.timed)
+        return ReadTasks.of_rows(made, self.reader.read, sum(part.size for part in found))
 
     def read_all(self, spark: SparkSession) -> DataFrame:
         """ConnectorError where the table ends behind what is there."""

@@ -7,13 +7,18 @@ and sends the staged messages of an epoch that is not there. ``docs/decisions/08
 1. ``init_transactions``: ends what an earlier process left open, and fences that process.
 2. Ask for the recorded epoch; if it is this one or a later one, all is done.
 3. Begin, send, record the epoch, commit.
-4. If anything fails: from 1 with a new producer, until a minute has passed.
+4. If anything fails: from 1 with new clients, until a minute has passed.
+
+A producer that has lost a connection since its last transaction is replaced, too: librdkafka may wait for
+ever for the coordinator of the group that it knew, whatever timeout it is given.
 """
 
 from __future__ import annotations
 
+import threading
 import time
 from collections.abc import Callable, Iterable, Sequence
+from concurrent.futures import Future
 from dataclasses import dataclass, field
 from typing import TypeVar
 
@@ -28,6 +33,8 @@ from tidemill.files.storage import Storage
 
 Found = TypeVar("Found")
 _PAUSE = 0.2
+_ANSWER_SECONDS = 10.0
+"""In which the group's coordinator answers, which takes milliseconds else: new clients find another one."""
 _TIMEOUT_MS = 300_000
 """After which the broker aborts a transaction whose process has gone; its messages are still staged."""
 _OF_DATA = frozenset(
@@ -59,6 +66,7 @@ class Transactions:
     _group: Consumer | None = field(default=None, repr=False)
     _counts: dict[str, int] = field(default_factory=dict)
     _committing: bool = False
+    _lost: bool = False
 
     def check(self, topic: str) -> None:
         client = producer(self.given, {})
@@ -88,7 +96,7 @@ class Transactions:
                 return attempt()
             except KafkaException as e:
                 unknown = unknown or self._committing
-                self._client = None  # step 4: the next one ends what this one has open
+                self.close()  # step 4: the next producer ends what this one has open
                 if e.args[0].code() in _OF_DATA:
                     raise self._failed(e) from None
                 if time.monotonic() > deadline:
@@ -106,7 +114,7 @@ class Transactions:
 
     def recorded(self) -> int:
         """The last epoch that the cluster has; 0 for none."""
-        (found,) = self._consumer().committed([TopicPartition(self.topic, 0)], TIMEOUT)
+        (found,) = self._consumer().committed([TopicPartition(self.topic, 0)], _ANSWER_SECONDS)
         if found.error is not None:
             raise KafkaException(found.error)
         return max(int(found.offset), 0)
@@ -121,22 +129,49 @@ class Transactions:
         client.begin_transaction()  # step 3
         sending = Sending(client=client, counts=self._counts)
         sending.all(records())
-        said = [TopicPartition(self.topic, 0, epoch)]
-        client.send_offsets_to_transaction(said, self._consumer().consumer_group_metadata(), TIMEOUT)
+        self._record(client, epoch)
         self._committing = True
         client.commit_transaction(TIMEOUT)
         if not recorded:
             self.storage.publish(self.note, lambda stream: stream.write(b""))
 
+    def _record(self, client: Producer, epoch: int) -> None:
+        """KafkaException if the broker does not take the epoch's number in time. The call, which may never
+        return, is then left behind in its thread; the next producer fences its client."""
+        said, group = [TopicPartition(self.topic, 0, epoch)], self._consumer().consumer_group_metadata()
+        done: Future[None] = Future()
+
+        def call() -> None:
+            try:
+                done.set_result(client.send_offsets_to_transaction(said, group, _ANSWER_SECONDS))
+            except BaseException as e:
+                done.set_exception(e)
+
+        threading.Thread(target=call, name="tidemill-kafka-offsets", daemon=True).start()
+        try:
+            done.result(_ANSWER_SECONDS)
+        except TimeoutError:
+            raise KafkaException(KafkaError(KafkaError._TIMED_OUT)) from None
+
     def _producer(self) -> Producer:
         """One that has fenced all earlier ones, and whose broker has ended what they had left open."""
-        if self._client is None:
+        if self._client is not None:
+            self._client.poll(0)  # tells of lost connections
+        if self._client is None or self._lost:
             timeout = self.given.get("transaction.timeout.ms", str(_TIMEOUT_MS))
-            more = {"transactional.id": self.name, "transaction.timeout.ms": timeout}
+            self._lost = False
+            more = {
+                "transactional.id": self.name,
+                "transaction.timeout.ms": timeout,
+                "error_cb": self._disconnected,
+            }
             client = producer(self.given, more)
             client.init_transactions(TIMEOUT)
             self._client = client
         return self._client
+
+    def _disconnected(self, _: KafkaError) -> None:
+        self._lost = True
 
     def _consumer(self) -> Consumer:
         if self._group is None:

@@ -5,7 +5,7 @@ Cost: one row group at a time is in memory. A row group that two tasks share is 
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from itertools import accumulate
 
@@ -14,11 +14,9 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from tidemill.changelog.rowkind import KIND_COLUMN, SEQUENCE_COLUMN, RowKind
-from tidemill.connectors.api import BatchMap
 from tidemill.connectors.formats.api import Block, Decoder, RecordError
 from tidemill.connectors.formats.columnar.parquet import FORMAT, ParquetDecoder
 from tidemill.connectors.lakehouse.files import DataFile, Piece
-from tidemill.connectors.task_frames import assigned
 from tidemill.connectors.worker_errors import WorkerError
 from tidemill.errors import ConnectorError
 from tidemill.files.storage import Storage
@@ -131,14 +129,3 @@ def _kinds(table: pa.Table, file: DataFile) -> pa.Array:
 def _of_kinds(table: pa.Table, kinds: frozenset[RowKind]) -> pa.Table:
     wanted = pa.array(sorted(map(int, kinds)), pa.int8())
     return table.filter(pc.is_in(table.column(KIND_COLUMN), value_set=wanted))
-
-
-def task_reader(reader: LakeReader, through: BatchMap | None) -> BatchMap:
-    """Over a ``task_frame`` of lists of pieces."""
-
-    def run(batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
-        for pieces in assigned(batches):
-            read = reader.read(pieces)
-            yield from read if through is None else through(read)
-
-    return run

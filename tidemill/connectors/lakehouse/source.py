@@ -16,15 +16,14 @@ from typing import TYPE_CHECKING
 
 from pyspark.sql import DataFrame
 
-from tidemill.connectors.api import BatchMap, JobSource, Offset, ReadLimit
-from tidemill.connectors.arrow_maps import map_batches
+from tidemill.connectors.api import JobSource, Offset, ReadLimit, ReadTasks
 from tidemill.connectors.filters import ColumnFilter
 from tidemill.connectors.histories import SourceHistory
 from tidemill.connectors.lakehouse.api import History
 from tidemill.connectors.lakehouse.bounds import may_be_in
 from tidemill.connectors.lakehouse.files import DataFile, Piece, enough, tasks, whole
-from tidemill.connectors.lakehouse.reading import LakeReader, task_reader
-from tidemill.connectors.task_frames import task_frame
+from tidemill.connectors.lakehouse.reading import LakeReader
+from tidemill.connectors.task_frames import read_frame
 from tidemill.errors import ConnectorError, StateError
 
 if TYPE_CHECKING:
@@ -114,18 +113,16 @@ class LakeSource(JobSource):
         return position.file >= len(self._files(position))
 
     def read(self, spark: SparkSession, start: Offset | None, end: Offset) -> DataFrame:
-        return self.read_through(spark, start, end, None, self.reader.schema)
+        return read_frame(spark, self.read_tasks(spark, start, end), self.reader.schema)
 
-    def read_through(
-        self, spark: SparkSession, start: Offset | None, end: Offset, through: BatchMap | None, schema: str
-    ) -> DataFrame:
-        """``read`` with ``through`` applied to each task's batches in the worker that decodes them."""
-        return self._frame(spark, self.pieces(start, end), through, schema)
+    def read_tasks(self, spark: SparkSession, start: Offset | None, end: Offset) -> ReadTasks:
+        return self._tasks(self.pieces(start, end))
 
     def read_all(self, spark: SparkSession) -> DataFrame:
         files = filter(self._admits, self.history.files(self.history.begin(), whole=True))
         wanted = None if self.filters else self.reader.limit
-        return self._frame(spark, list(enough(whole(files), wanted)), None, self.reader.schema)
+        made = self._tasks(list(enough(whole(files), wanted)))
+        return read_frame(spark, made, self.reader.schema)
 
     def extent(self, start: Offset | None, end: Offset) -> str:
         rows = _rows(start, end)
@@ -212,11 +209,9 @@ class LakeSource(JobSource):
     def _admits(self, file: DataFile) -> bool:
         return all(may_be_in(f, file.bounds, file.rows) for f in self.filters)
 
-    def _frame(
-        self, spark: SparkSession, pieces: list[Piece], through: BatchMap | None, schema: str
-    ) -> DataFrame:
-        made = tasks(pieces, self.parallelism)
-        return map_batches(task_frame(spark, made), task_reader(self.reader, through), schema)
+    def _tasks(self, pieces: list[Piece]) -> ReadTasks:
+        rows = sum(piece.end - piece.start for piece in pieces)
+        return ReadTasks.of_rows(tasks(pieces, self.parallelism), self.reader.read, rows)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

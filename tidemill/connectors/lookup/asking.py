@@ -1,7 +1,7 @@
-"""How one join asks its table, from a plan to what a worker holds.
+"""A lookup join's access to its table, from the plan to the caches in a worker.
 
-``Asking`` is plain and goes with every task; what it opens lives on in the worker's process, so that answers
-which may be kept outlast the epoch. A process holds a few of them: those that were used last.
+``Asking`` has plain values and is sent with every task. The table that it opens stays in the worker's
+process, so that cached rows outlast the epoch. A process keeps the ``_HELD`` most recently used tables.
 """
 
 from __future__ import annotations
@@ -26,10 +26,10 @@ _HELD = 16
 
 
 class OpenedTable(Protocol):
-    """What a worker asks. Methods give or count the requests that they made."""
+    """A lookup table that a worker has opened. The methods return the number of requests they made."""
 
     def refresh(self) -> int:
-        """Called before the rows of an epoch's task."""
+        """Called before each task's rows, to reload outdated caches."""
         ...
 
     def lookup(self, keys: pa.Table) -> LookedUp: ...
@@ -37,7 +37,7 @@ class OpenedTable(Protocol):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Asking:
-    """``keys``: columns of the table, of ``types``."""
+    """``keys``: key columns of the table, with their ``types``."""
 
     table: LookupTable | ScannedTable
     keys: tuple[str, ...]
@@ -77,7 +77,7 @@ class _Direct:
 
 @dataclass(frozen=True, slots=True)
 class _Patient:
-    """Waits for rows that are not there yet."""
+    """Repeats lookups of keys that have no rows yet."""
 
     table: OpenedTable
     asking: Asking
@@ -88,24 +88,24 @@ class _Patient:
     def lookup(self, keys: pa.Table) -> LookedUp:
         asking = self.asking
         assert asking.retry is not None
-        found = self.table.lookup(keys)
-        rows, requests = found.rows, found.requests
+        answer = self.table.lookup(keys)
+        rows, requests = answer.rows, answer.requests
         for _ in range(asking.retry.attempts):
-            asked = Keys.of([single(keys.column(name)) for name in asking.keys])
-            missing = KeyedRows.of(found.rows, asking.keys, asking.types).find(asked) < 0
+            wanted_keys = Keys.of([single(keys.column(name)) for name in asking.keys])
+            missing = KeyedRows.of(answer.rows, asking.keys, asking.types).find(wanted_keys) < 0
             keys = keys.filter(pa.array(missing))
             if not len(keys):
                 break
             asking.pause(asking.retry.delay)
             requests += self.table.refresh()
-            found = self.table.lookup(keys)
-            rows, requests = pa.concat_tables([rows, found.rows]), requests + found.requests
+            answer = self.table.lookup(keys)
+            rows, requests = pa.concat_tables([rows, answer.rows]), requests + answer.requests
         return LookedUp(rows, requests)
 
 
 @dataclass(frozen=True, slots=True)
 class _Held:
-    """What a process holds, the one used last at the end."""
+    """The opened tables of a process, most recently used last."""
 
     tables: OrderedDict[str, OpenedTable]
 
@@ -122,5 +122,5 @@ _PROCESS = _Held(OrderedDict())
 
 
 def held(scope: str, asking: Asking) -> OpenedTable:
-    """What this process holds for ``scope``: a join in one run of its job."""
+    """This process's opened table for ``scope``, which is one join in one run of its job."""
     return _PROCESS.of(scope, asking)

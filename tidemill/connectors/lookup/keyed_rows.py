@@ -1,6 +1,6 @@
-"""Rows that are found by key: sorted once by the keys' hashes, then a binary search for each key.
+"""An index of rows by key: sorted once by the keys' hashes, then searched by binary search.
 
-NULL in a key matches nothing. Cost: one sort of the rows; a search and a comparison of values per key asked.
+NULL in a key matches nothing. Cost: one sort of the rows; a search and a comparison of values per lookup key.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ from tidemill.changelog.values import rows_same
 
 @dataclass(frozen=True, slots=True)
 class Keys:
-    """What is asked for, or asked by: columns of one length, with the hash of each key."""
+    """Keys as columns of equal length, with the hash of each key."""
 
     columns: tuple[pa.Array, ...]
     hashes: Hashes
@@ -42,18 +42,19 @@ class Keys:
 
 
 def complete(columns: Sequence[pa.Array]) -> Mask:
-    """Where no column is NULL."""
-    there = np.ones(len(columns[0]), np.bool_)
+    """A mask of the rows in which no column is NULL."""
+    is_complete = np.ones(len(columns[0]), np.bool_)
     for column in columns:
         valid = validity(column)
         if valid is not None:
-            there &= valid
-    return there
+            is_complete &= valid
+    return is_complete
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class KeyedRows:
-    """``rows``: those of key ``g`` are ``counts[g]`` from ``starts[g]`` on; ``keys`` are these, by hash."""
+    """``keys`` are sorted by hash. Key number ``g`` has ``counts[g]`` of the ``rows``, from ``starts[g]``
+    on."""
 
     rows: pa.Table
     keys: Keys
@@ -62,11 +63,12 @@ class KeyedRows:
 
     @classmethod
     def of(cls, rows: pa.Table, names: Sequence[str], types: Sequence[pa.DataType]) -> Self:
-        """``names``: the key's columns, ``types``: those of the keys that will be asked for."""
+        """An index of ``rows``. ``names``: the key columns; ``types``: the types of the keys of later
+        lookups."""
         columns = [single(rows.column(n)).cast(t) for n, t in zip(names, types, strict=True)]
-        there = complete(columns)
-        if not there.all():
-            mask = pa.array(there)
+        has_key = complete(columns)
+        if not has_key.all():
+            mask = pa.array(has_key)
             rows, columns = rows.filter(mask), [c.filter(mask) for c in columns]
         hashes = hash_columns(columns, len(rows))
         groups = group_rows(hashes, columns)
@@ -74,32 +76,32 @@ class KeyedRows:
         keys = Keys(tuple(columns), hashes).take(groups.heads)
         return cls(rows=ordered, keys=keys, starts=groups.starts, counts=groups.sizes)
 
-    def find(self, asked: Keys) -> Ints:
-        """Per key asked for its place among ``keys``; -1 where it has no rows."""
-        have = self.keys.hashes
-        at = np.searchsorted(have, asked.hashes)
-        found = np.full(len(asked), -1, np.int64)
-        left = np.arange(len(asked))
-        while len(left):
-            left = left[at[left] < len(have)]
-            left = left[have[at[left]] == asked.hashes[left]]
-            same = rows_same(self.keys.columns, at[left], asked.columns, left)
-            found[left[same]] = at[left[same]]
-            left = left[~same]
-            at[left] += 1  # another key of the same hash
-        return found
+    def find(self, lookup_keys: Keys) -> Ints:
+        """For each of the ``lookup_keys`` its index in ``keys``; -1 if it has no rows."""
+        hashes = self.keys.hashes
+        candidates = np.searchsorted(hashes, lookup_keys.hashes)
+        indexes = np.full(len(lookup_keys), -1, np.int64)
+        pending = np.arange(len(lookup_keys))
+        while len(pending):
+            pending = pending[candidates[pending] < len(hashes)]
+            pending = pending[hashes[candidates[pending]] == lookup_keys.hashes[pending]]
+            is_equal = rows_same(self.keys.columns, candidates[pending], lookup_keys.columns, pending)
+            indexes[pending[is_equal]] = candidates[pending[is_equal]]
+            pending = pending[~is_equal]
+            candidates[pending] += 1  # another key of the same hash
+        return indexes
 
     def matches(self, places: Ints, *, outer: bool) -> tuple[Ints, Ints]:
-        """For ``places`` that ``find`` gave: pairs of a position in ``places`` and a row; ``outer``: a place
-        without rows pairs with -1."""
+        """Pairs of a position in ``places``, which are results of ``find``, and a row. ``outer``: a key
+        without rows is paired with -1."""
         counts = np.append(self.counts, 0)[places]
-        shown = np.maximum(counts, 1) if outer else counts
-        left = np.repeat(np.arange(len(places)), shown)
-        within = np.arange(len(left)) - np.repeat(np.cumsum(shown) - shown, shown)
-        right = np.append(self.starts, 0)[places][left] + within
-        return left, np.where(counts[left] > 0, right, -1)
+        pair_counts = np.maximum(counts, 1) if outer else counts
+        positions = np.repeat(np.arange(len(places)), pair_counts)
+        offsets = np.arange(len(positions)) - np.repeat(np.cumsum(pair_counts) - pair_counts, pair_counts)
+        row_numbers = np.append(self.starts, 0)[places][positions] + offsets
+        return positions, np.where(counts[positions] > 0, row_numbers, -1)
 
     def of_places(self, places: Ints) -> pa.Table:
-        """The rows of the keys at ``places``; -1 has none."""
+        """The rows of the keys at ``places``; -1 stands for no rows."""
         _, rows = self.matches(places, outer=False)
         return self.rows.take(pa.array(rows))

@@ -1,4 +1,4 @@
-"""Options of tables that are asked by key, with Flink's keys, and what they say."""
+"""Options of lookup tables, with Flink's keys, and their parsed form."""
 
 from __future__ import annotations
 
@@ -24,35 +24,35 @@ LOOKUP_OPTIONS = (
         key=CACHE,
         default="NONE",
         choices=("NONE", "PARTIAL", "FULL"),
-        doc="What workers keep of a table that is asked by key: nothing, what was asked lately, all of it.",
+        doc="What workers cache of a lookup table: nothing, recent lookups, or the whole table.",
     ),
     ConnectorOption(
-        key=RETRIES, kind="int", default="3", least=0, doc="How often a lookup that failed is tried again."
+        key=RETRIES, kind="int", default="3", least=0, doc="How often a failed lookup is retried."
     ),
-    ConnectorOption(key=_MAX_ROWS, kind="int", least=1, doc="PARTIAL: how many rows a worker keeps."),
-    ConnectorOption(key=_AFTER_WRITE, kind="duration", doc="PARTIAL: how long an answer is good for."),
+    ConnectorOption(key=_MAX_ROWS, kind="int", least=1, doc="PARTIAL: how many rows a worker caches."),
+    ConnectorOption(key=_AFTER_WRITE, kind="duration", doc="PARTIAL: how long a cached lookup is valid."),
     ConnectorOption(
-        key=_AFTER_ACCESS, kind="duration", doc="PARTIAL: how long an answer stays that nobody asks for."
+        key=_AFTER_ACCESS, kind="duration", doc="PARTIAL: how long an unused lookup stays cached."
     ),
     ConnectorOption(
-        key=_MISSES, kind="bool", default="true", doc="PARTIAL: whether it is kept that a key has no rows."
+        key=_MISSES, kind="bool", default="true", doc="PARTIAL: whether keys without rows are cached."
     ),
     ConnectorOption(
         key=_STRATEGY,
         default="PERIODIC",
         choices=("PERIODIC", "TIMED"),
-        doc="FULL: the table is read again after an interval, or at a time of the day.",
+        doc="FULL: reload the table after an interval, or at a time of day.",
     ),
     ConnectorOption(key=_INTERVAL, kind="duration", doc="FULL, PERIODIC: the interval."),
     ConnectorOption(
         key=_MODE,
         default="FIXED_DELAY",
         choices=("FIXED_DELAY", "FIXED_RATE"),
-        doc="FULL, PERIODIC: the interval is from the end of a reading, or from its start.",
+        doc="FULL, PERIODIC: the interval begins at the end of a load, or at its start.",
     ),
     ConnectorOption(key=_TIME, doc="FULL, TIMED: the time of the day, such as 10:15, 10:15Z or 10:15+07:00."),
     ConnectorOption(
-        key=_DAYS, kind="int", default="1", least=1, doc="FULL, TIMED: days from a reading to the next."
+        key=_DAYS, kind="int", default="1", least=1, doc="FULL, TIMED: days from one load to the next."
     ),
 )
 
@@ -60,19 +60,19 @@ _OLD_ROWS, _OLD_TTL = "lookup.cache.max-rows", "lookup.cache.ttl"
 _OLD_MISSES = "lookup.cache.caching-missing-key"
 OLD_LOOKUP_OPTIONS = (
     ConnectorOption(
-        key=_OLD_ROWS, kind="int", least=1, doc="With the next one: PARTIAL, in words of older versions."
+        key=_OLD_ROWS, kind="int", least=1, doc="With lookup.cache.ttl: PARTIAL, in older versions."
     ),
     ConnectorOption(key=_OLD_TTL, kind="duration", doc="As `lookup.partial-cache.expire-after-write`."),
     ConnectorOption(
         key=_OLD_MISSES, kind="bool", default="true", doc="As `lookup.partial-cache.cache-missing-key`."
     ),
 )
-"""Those of connectors that are older than ``lookup.cache``."""
+"""Options of connectors that are older than ``lookup.cache``."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Partial:
-    """Seconds after which an answer goes, None: never; ``misses``: that there are no rows is an answer."""
+    """Seconds after which a cached lookup expires, None: never. ``misses``: keys without rows are cached."""
 
     max_rows: int | None = None
     after_write: float | None = None
@@ -82,19 +82,19 @@ class Partial:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Periodic:
-    """``seconds`` from the end of a reading, or from its start."""
+    """Reloads ``seconds`` after the end of a load, or after its start."""
 
     seconds: float
     from_start: bool = False
 
     def due(self, first: float, started: float, ended: float) -> float:
-        """When to read again; times are Unix seconds, ``first`` that of the first reading of all."""
+        """The time of the next load. Times are Unix seconds; ``first`` is the start of the first load."""
         return (started if self.from_start else ended) + self.seconds
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Timed:
-    """At a ``time`` of the day, which has a zone or is the worker's, every so many ``days``."""
+    """Reloads at a ``time`` of day, in its own zone or the worker's, every ``days`` days."""
 
     time: dt.time
     days: int = 1
@@ -119,17 +119,17 @@ Caching = Partial | Full | None
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Retry:
-    """Keys without rows are asked for again, up to ``attempts`` times, ``delay`` seconds apart."""
+    """Lookups of keys without rows are repeated up to ``attempts`` times, ``delay`` seconds apart."""
 
     delay: float
     attempts: int
 
 
-def caching(given: Mapping[str, str]) -> Caching:
-    """ValidationError where an option is missing that the others need."""
-    options = OptionValues((*LOOKUP_OPTIONS, *OLD_LOOKUP_OPTIONS), given)
+def caching(table_options: Mapping[str, str]) -> Caching:
+    """The caching of the options. ValidationError if an option lacks another that it needs."""
+    options = OptionValues((*LOOKUP_OPTIONS, *OLD_LOOKUP_OPTIONS), table_options)
     kind = options[CACHE].upper()
-    if kind == "NONE" and _OLD_ROWS in given and _OLD_TTL in given:
+    if kind == "NONE" and _OLD_ROWS in table_options and _OLD_TTL in table_options:
         after = _seconds(options[_OLD_TTL])
         return Partial(max_rows=options[_OLD_ROWS], after_write=after, misses=options[_OLD_MISSES])
     if kind == "PARTIAL":
@@ -145,20 +145,20 @@ def caching(given: Mapping[str, str]) -> Caching:
 def _reload(options: OptionValues) -> Periodic | Timed:
     strategy = options[_STRATEGY].upper()
     key = _INTERVAL if strategy == "PERIODIC" else _TIME
-    given = options[key]
-    if given is None:
+    value = options[key]
+    if value is None:
         raise ValidationError(
             f"Missing '{key}': '{CACHE}' = 'FULL' with the reload strategy {strategy} needs it."
         )
-    if isinstance(given, Duration):
-        if given.seconds <= 0:
+    if isinstance(value, Duration):
+        if value.seconds <= 0:
             raise ValidationError(f"The value of '{key}' must be positive.")
-        return Periodic(seconds=given.seconds, from_start=options[_MODE].upper() == "FIXED_RATE")
+        return Periodic(seconds=value.seconds, from_start=options[_MODE].upper() == "FIXED_RATE")
     try:
-        return Timed(time=dt.time.fromisoformat(given), days=options[_DAYS])
+        return Timed(time=dt.time.fromisoformat(value), days=options[_DAYS])
     except ValueError:
         raise ValidationError(
-            f"Could not parse value '{given}' for key '{key}': it is not an ISO time such as 10:15, 10:15Z."
+            f"Could not parse value '{value}' for key '{key}': it is not an ISO time such as 10:15, 10:15Z."
         ) from None
 
 

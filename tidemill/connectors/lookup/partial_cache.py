@@ -1,7 +1,7 @@
-"""What was asked lately: answers by key, kept by a worker until they are too old or too many.
+"""A worker's cache of recent lookups, by key, limited in age and size.
 
-Each key counts with its rows, or as one row where it has none. Where there are too many, those go that were
-asked for longest ago. Cost: a search per key asked; where something new came, one sort of what is kept.
+A key counts as its number of rows, or as one row if it has none. Beyond the limit the least recently used
+keys are evicted. Cost: a search per lookup key; if new keys come, one sort of the cache.
 """
 
 from __future__ import annotations
@@ -19,7 +19,8 @@ from tidemill.connectors.lookup.keyed_rows import KeyedRows, Keys
 from tidemill.connectors.lookup.options import Partial
 
 _THERE, _WRITTEN, _ACCESSED = "$there", "$written", "$accessed"
-"""Beside an answer's rows: FALSE in the row of a key without any; when it was asked for, first and last."""
+"""Columns beside the cached rows: FALSE in the row of a key without rows; times of the first and last
+lookup."""
 Times = npt.NDArray[np.float64]
 
 
@@ -40,33 +41,33 @@ class PartialCache:
 
     def lookup(self, keys: pa.Table) -> LookedUp:
         now = self.clock()
-        asked = Keys.of([single(keys.column(name)) for name in self.keys])
-        places = self._known(asked, now)
+        lookup_keys = Keys.of([single(keys.column(name)) for name in self.keys])
+        places = self._valid_places(lookup_keys, now)
         unknown = np.flatnonzero(places < 0)
         parts: list[pa.Table] = []
         if self._answers is not None:
-            known = places[places >= 0]
-            self._accessed[known] = now
-            parts.append(_shown(self._answers.of_places(known)))
+            cached = places[places >= 0]
+            self._accessed[cached] = now
+            parts.append(_without_markers(self._answers.of_places(cached)))
             if not len(unknown):
                 return LookedUp(parts[0], 0)
-        found = self.table.lookup(keys.take(pa.array(unknown)))
-        parts.append(found.rows)
-        self._keep(asked.take(unknown), found.rows, now)
-        return LookedUp(pa.concat_tables(parts), found.requests)
+        answer = self.table.lookup(keys.take(pa.array(unknown)))
+        parts.append(answer.rows)
+        self._keep(lookup_keys.take(unknown), answer.rows, now)
+        return LookedUp(pa.concat_tables(parts), answer.requests)
 
-    def _known(self, asked: Keys, now: float) -> Ints:
-        """Per key the place of its answer; -1 where there is none that is still good."""
+    def _valid_places(self, lookup_keys: Keys, now: float) -> Ints:
+        """For each key the index of its cached lookup; -1 if there is none, or it has expired."""
         if self._answers is None:
-            return np.full(len(asked), -1, np.int64)
-        places = self._answers.find(asked)
-        known = np.flatnonzero(places >= 0)
-        good = self._good(now)[places[known]]
-        places[known[~good]] = -1
+            return np.full(len(lookup_keys), -1, np.int64)
+        places = self._answers.find(lookup_keys)
+        cached = np.flatnonzero(places >= 0)
+        good = self._good(now)[places[cached]]
+        places[cached[~good]] = -1
         return places
 
     def _good(self, now: float) -> Mask:
-        """Per key of the answers."""
+        """Which keys of the cache have not expired."""
         assert self._answers is not None
         good = np.ones(len(self._accessed), np.bool_)
         if self.kept.after_write is not None:
@@ -76,18 +77,18 @@ class PartialCache:
             good &= now - self._accessed < self.kept.after_access
         return good
 
-    def _keep(self, asked: Keys, rows: pa.Table, now: float) -> None:
-        """Adds the answers to ``asked``, whose rows are among ``rows``."""
-        types = [c.type for c in asked.columns]
-        found = KeyedRows.of(rows, self.keys, types)
-        places = found.find(asked)
-        new = _marked(found.of_places(places), there=True, now=now)
+    def _keep(self, looked_up: Keys, rows: pa.Table, now: float) -> None:
+        """Adds the lookups of the keys ``looked_up``; ``rows`` has their rows."""
+        types = [c.type for c in looked_up.columns]
+        new_rows = KeyedRows.of(rows, self.keys, types)
+        places = new_rows.find(looked_up)
+        new = _marked(new_rows.of_places(places), there=True, now=now)
         if self.kept.misses:
-            missed = asked.take(np.flatnonzero(places < 0)).table(self.keys)
+            missed = looked_up.take(np.flatnonzero(places < 0)).table(self.keys)
             new = pa.concat_tables([new, _marked(_padded(missed, rows.schema), there=False, now=now)])
         accessed = np.full(len(new), now)
         if self._answers is not None:
-            stay, again = self._good(now), self._answers.find(asked)
+            stay, again = self._good(now), self._answers.find(looked_up)
             stay[again[again >= 0]] = False
             left, kept = self._answers.matches(np.flatnonzero(stay), outer=False)
             new = pa.concat_tables([self._answers.rows.take(pa.array(kept)), new])
@@ -124,5 +125,5 @@ def _padded(keys: pa.Table, schema: pa.Schema) -> pa.Table:
     return pa.table(columns, schema=schema)
 
 
-def _shown(rows: pa.Table) -> pa.Table:
+def _without_markers(rows: pa.Table) -> pa.Table:
     return rows.filter(rows.column(_THERE)).drop_columns([_THERE, _WRITTEN])

@@ -1,6 +1,6 @@
-"""A copy of a whole table in a worker: read when it is first asked for, and again when that is due.
+"""A worker's copy of a whole table: loaded at the first lookup, and reloaded on schedule.
 
-Cost: the table in memory, once in each Python worker; a search per key asked.
+Cost: the table in memory, once in each Python worker; a search per lookup key.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ from tidemill.connectors.lookup.options import Full
 
 @dataclass(slots=True, kw_only=True)
 class WholeTable:
-    """``types``: those of the ``keys``. ``kept`` None: it is read again whenever it has changed."""
+    """``types``: of the ``keys``. ``kept`` None: the table is reloaded whenever it has changed."""
 
     table: ScannedTable
     keys: tuple[str, ...]

@@ -56,41 +56,41 @@ class Model:
 
     def times(self, events: Numbers) -> Numbers:
         """Event times in milliseconds."""
-        made: Numbers = self.base_time + (events * (1_000_000.0 / self.rate) // 1000).astype(np.int64)
-        return made
+        result: Numbers = self.base_time + (events * (1_000_000.0 / self.rate) // 1000).astype(np.int64)
+        return result
 
     def last_person(self, events: Numbers) -> Numbers:
         """The newest person before or at each event, counted from 0."""
         rounds, place = np.divmod(events, self.round)
-        made: Numbers = rounds * self.person_proportion + np.minimum(place, self.person_proportion - 1)
-        return made
+        result: Numbers = rounds * self.person_proportion + np.minimum(place, self.person_proportion - 1)
+        return result
 
     def last_auction(self, events: Numbers) -> Numbers:
         """The newest auction before or at each event, counted from 0; -1 before the first."""
         rounds, place = np.divmod(events, self.round)
         offset = np.minimum(place - self.person_proportion, self.auction_proportion - 1)
-        made: Numbers = rounds * self.auction_proportion + np.maximum(offset, -1)
-        return made
+        result: Numbers = rounds * self.auction_proportion + np.maximum(offset, -1)
+        return result
 
     def some_person(self, events: Numbers, draw: npt.NDArray[np.float64]) -> Numbers:
         people = self.last_person(events) + 1
         active = np.minimum(people, _ACTIVE_PEOPLE)
-        made: Numbers = people - active + _scaled(draw, active + _PERSON_LEAD)
-        return made
+        result: Numbers = people - active + _scaled(draw, active + _PERSON_LEAD)
+        return result
 
     def some_auction(self, events: Numbers, draw: npt.NDArray[np.float64]) -> Numbers:
         newest = np.maximum(self.last_auction(events), 0)
         oldest = np.maximum(newest - _IN_FLIGHT_AUCTIONS, 0)
-        made: Numbers = oldest + _scaled(draw, newest - oldest + 1 + _AUCTION_LEAD)
-        return made
+        result: Numbers = oldest + _scaled(draw, newest - oldest + 1 + _AUCTION_LEAD)
+        return result
 
     def hot_auction(self, events: Numbers) -> Numbers:
-        made: Numbers = np.maximum(self.last_auction(events), 0) // _HOT_EVERY * _HOT_EVERY
-        return made
+        result: Numbers = np.maximum(self.last_auction(events), 0) // _HOT_EVERY * _HOT_EVERY
+        return result
 
     def hot_person(self, events: Numbers) -> Numbers:
-        made: Numbers = self.last_person(events) // _HOT_EVERY * _HOT_EVERY
-        return made
+        result: Numbers = self.last_person(events) // _HOT_EVERY * _HOT_EVERY
+        return result
 
     def auction_length(self, events: Numbers, draw: npt.NDArray[np.float64]) -> Numbers:
         """Milliseconds that an auction stays open: up to twice the time of a hundred auctions more."""
@@ -101,11 +101,11 @@ class Model:
 
 def _scaled(draw: npt.NDArray[np.float64], below: Any) -> Numbers:
     """Whole numbers from 0 to below - 1 from numbers in [0, 1)."""
-    made: Numbers = (draw * below).astype(np.int64)
-    return made
+    result: Numbers = (draw * below).astype(np.int64)
+    return result
 
 
 def prices(draw: npt.NDArray[np.float64]) -> Numbers:
     """Cents from 100 to 100 million, evenly by order of magnitude."""
-    made: Numbers = np.rint(np.power(10.0, draw * 6.0) * 100.0).astype(np.int64)
-    return made
+    result: Numbers = np.rint(np.power(10.0, draw * 6.0) * 100.0).astype(np.int64)
+    return result

@@ -1,14 +1,13 @@
 """A position in a table's changes, as plain JSON.
 
-``lsn``: all transactions are read whose commit records begin before it in the server's log;
-``begin`` is where the first range begins. ``count`` is the number of changes passed so far: row numbers grow
-with it. ``beat`` grows when the position moves over changes of other tables alone. ``table`` and ``columns``
-(place and type of each) tell the table that was read from one that has taken its name, and are as they were
-when the job began.
+``lsn``: the job has read all transactions whose commit records begin before this log position. ``begin`` is
+the start of the first range. ``count`` is the number of changes read so far, from which row numbers are made.
+``beat`` grows if the position moves but only over changes of other tables. ``table`` (an oid) and ``columns``
+(number and type of each) are those at the start of the job: another table of the same name differs in them.
 
-``seen``: what a snapshot of the table, from which reading began, holds of the transactions before ``until``.
-``exported``: only of the position behind the snapshot itself, the name under which its rows can be read
-while the job that has planned it lives; the table then has ``blocks`` blocks.
+``seen``: which transactions the initial snapshot contains. ``exported``: the name of the exported snapshot,
+set only in the position behind the snapshot. The snapshot is readable until the job ends; the table then had
+``blocks`` blocks.
 """
 
 from __future__ import annotations
@@ -22,24 +21,24 @@ from tidemill.connectors.api import Offset
 from tidemill.errors import StateError
 
 Columns = Mapping[str, tuple[int, int]]
-"""Place (``attnum``) and type (``atttypid``) of columns, by name."""
+"""Number (``attnum``) and type (``atttypid``) of columns, by name."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Seen:
-    """A snapshot in the form of ``txid_current_snapshot``: ``xmin:xmax:xip,xip``; of transactions whose
-    commit records begin before ``until``."""
+    """A snapshot in the form of ``txid_current_snapshot``: ``xmin:xmax:xip,xip``. Transactions whose commit
+    records begin at ``until`` or later are not in it."""
 
     snapshot: str
     until: int
 
     def holds(self, xids: np.ndarray, commits: np.ndarray) -> np.ndarray:
-        """Whether the transactions were over when the snapshot was taken; ``xids`` as the log has them, in 32
-        bits: those before ``until`` lie near to each other."""
-        _, after, running = self.snapshot.split(":")
+        """Whether the snapshot contains each transaction. ``xids`` have 32 bits, as in the log; the ids of
+        transactions before ``until`` lie near each other, so wrap-around does no harm."""
+        _, after, running_xids = self.snapshot.split(":")
         ended = (int(after) - 1 - xids) % (1 << 32) < (1 << 31)
-        open_ = [int(xid) % (1 << 32) for xid in running.split(",") if xid]
-        return (commits < self.until) & ended & ~np.isin(xids, open_)
+        still_running = [int(xid) % (1 << 32) for xid in running_xids.split(",") if xid]
+        return (commits < self.until) & ended & ~np.isin(xids, still_running)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -55,19 +54,19 @@ class Position:
     blocks: int = 0
 
     def moved(self, lsn: int, changes: int) -> Position:
-        """After so many more; what the snapshot holds matters no more if it lies before."""
+        """The position at ``lsn``, ``changes`` changes later. ``seen`` is dropped once ``lsn`` is past it."""
         seen = self.seen if self.seen is not None and self.seen.until > lsn else None
         return replace(self, lsn=lsn, count=self.count + changes, seen=seen)
 
     def to_json(self) -> Offset:
-        made = {**asdict(self), "columns": {name: list(pair) for name, pair in self.columns.items()}}
-        return {key: value for key, value in made.items() if value is not None}
+        document = {**asdict(self), "columns": {name: list(pair) for name, pair in self.columns.items()}}
+        return {key: value for key, value in document.items() if value is not None}
 
 
 def from_json(offset: Offset) -> Position:
     """StateError for an offset of another source."""
     try:
-        columns = {name: (int(place), int(oid)) for name, (place, oid) in offset["columns"].items()}
+        columns = {name: (int(number), int(oid)) for name, (number, oid) in offset["columns"].items()}
         seen = Seen(**offset["seen"]) if "seen" in offset else None
         return Position(**{**offset, "columns": columns, "seen": seen})
     except (KeyError, TypeError, ValueError, AttributeError):
@@ -76,8 +75,8 @@ def from_json(offset: Offset) -> Position:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ChangeRange:
-    """The transactions whose commit records begin in ``start`` <= lsn < ``end``, of the server's
-    ``table``; ``count`` changes lie before."""
+    """The transactions whose commit records begin in ``start`` <= lsn < ``end``, for the table with the oid
+    ``table``. ``count`` is the number of changes before the range."""
 
     table: int
     start: int
@@ -89,8 +88,8 @@ class ChangeRange:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class SnapshotRange:
-    """The rows in ``low`` <= block < ``high`` of the snapshot ``exported``; None: all rows, as they are
-    now."""
+    """The rows in ``low`` <= block < ``high`` of the snapshot ``exported``. If ``exported`` is None, the rows
+    are read as they are now; if both bounds are None, all rows."""
 
     number: int = 0
     exported: str | None = None
@@ -98,6 +97,6 @@ class SnapshotRange:
     high: int | None = None
 
 
-def shown(lsn: int) -> str:
-    """As PostgreSQL writes it: ``0/16B3748``."""
+def lsn_text(lsn: int) -> str:
+    """A log position as PostgreSQL writes it: 23803720 is ``0/16B3748``."""
     return f"{lsn >> 32:X}/{lsn & 0xFFFFFFFF:X}"

@@ -1,4 +1,4 @@
-"""Options of ``postgres-cdc``, under the names of Flink CDC, and what they say together."""
+"""Options of ``postgres-cdc``, under the names of Flink CDC, and the checks of their combinations."""
 
 from __future__ import annotations
 
@@ -61,13 +61,14 @@ OPTIONS = (
         key="scan.startup.mode",
         default=INITIAL,
         choices=(INITIAL, LATEST, COMMITTED, SNAPSHOT),
-        doc="A snapshot and then changes; changes from now on; from where the slot is; a snapshot alone.",
+        doc="initial: a snapshot, then changes. latest-offset: changes from now on. committed-offset: changes"
+        " from the slot's position. snapshot: a snapshot alone.",
     ),
     ConnectorOption(
         key="heartbeat.interval.ms",
         kind="duration",
         default="30 s",
-        doc="How often the slot moves over changes of other tables, if there are 16 MiB of them.",
+        doc="How often the slot skips changes of other tables, if there are 16 MiB of them.",
     ),
     ConnectorOption(key=PUBLICATION, default="dbz_publication", doc="Publication that has the table."),
     ConnectorOption(
@@ -86,7 +87,8 @@ OPTIONS = (
 
 
 def check(options: OptionValues, given: Mapping[str, str], keys: tuple[str, ...]) -> None:
-    """``keys``: the declared primary key."""
+    """Raises if an option is refused or does not fit the others. ``given``: the options as the table has
+    them; ``keys``: the declared primary key."""
     for key in ("hostname", "database-name"):
         if _IN_URLS.search(options[key]):
             raise ValidationError(f"'{key}' = '{options[key]}' is not the name of a server or database.")
@@ -99,10 +101,10 @@ def check(options: OptionValues, given: Mapping[str, str], keys: tuple[str, ...]
     for key in _REFUSED:
         if options[key]:
             raise NotSupportedError(f"'{key}' = 'true'")
-    known = {option.key for option in OPTIONS if option.key.startswith(_PREFIX)}
+    debezium_keys = {option.key for option in OPTIONS if option.key.startswith(_PREFIX)}
     for key in sorted(given):
-        if key.startswith(_PREFIX) and key not in known:
-            raise NotSupportedError(f"'{key}': Debezium's properties", expected=tuple(sorted(known)))
+        if key.startswith(_PREFIX) and key not in debezium_keys:
+            raise NotSupportedError(f"'{key}': Debezium's properties", expected=tuple(sorted(debezium_keys)))
     if options["changelog-mode"].lower() == UPSERT and not keys:
         raise ValidationError(
             "Primary key must be present when upsert mode is selected.", hint="Declare the PRIMARY KEY."
@@ -116,5 +118,5 @@ def database(options: OptionValues) -> Database:
 
 
 def files(given: Mapping[str, str]) -> list[tuple[str, str]]:
-    """The certificates and keys among the options, each with its option."""
+    """Pairs of an option and the path of the certificate or key that it names."""
     return [(key, given[key]) for key in _TLS_FILES if key in given]

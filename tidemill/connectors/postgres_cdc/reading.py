@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from itertools import chain
 
@@ -12,15 +12,13 @@ import pyarrow as pa
 from sqlalchemy import Connection
 
 from tidemill.changelog.rowkind import KIND_COLUMN, SEQUENCE_COLUMN, RowKind
-from tidemill.connectors.api import BatchMap
 from tidemill.connectors.jdbc.failures import DATABASE_ERRORS
 from tidemill.connectors.jdbc.target import quote
 from tidemill.connectors.postgres_cdc.messages import Changes, Rows
-from tidemill.connectors.postgres_cdc.offsets import ChangeRange, SnapshotRange, shown
-from tidemill.connectors.postgres_cdc.server import Capture, is_busy, patiently
+from tidemill.connectors.postgres_cdc.offsets import ChangeRange, SnapshotRange, lsn_text
+from tidemill.connectors.postgres_cdc.server import Capture, is_busy, retried
 from tidemill.connectors.postgres_cdc.texts import typed
-from tidemill.connectors.postgres_cdc.tuples import Bytes
-from tidemill.connectors.task_frames import assigned
+from tidemill.connectors.postgres_cdc.tuples import ByteBuffer
 from tidemill.connectors.worker_errors import WorkerError
 from tidemill.errors import TidemillError
 from tidemill.types import logical as t
@@ -33,7 +31,7 @@ METADATA: Mapping[str, t.LogicalType] = {
     TIME: t.LocalZonedTimestampType(precision=3, nullable=False),
 }
 _FIRST, _MOST, _BYTES = 1_000, 50_000, 16 << 20
-"""Messages that are fetched at once: at first, at most, and about how many bytes."""
+"""Messages of the first fetch, of the largest fetch, and about how many bytes a fetch has."""
 _FOLLOWING = 1 << 60
 """Row numbers of changes are beyond those of all snapshots."""
 _CHECK = """
@@ -48,8 +46,8 @@ SELECT data FROM pg_logical_slot_peek_binary_changes(%s, %s::pg_lsn, NULL, 'prot
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class CdcReader:
-    """``fields`` of the rows, some of which are ``metadata`` (key by name). ``keys``: as of ``Changes``.
-    ``changes``: rows say of which kind they are."""
+    """``fields`` of the rows; ``metadata`` maps those that are metadata columns to their keys. ``keys``: as
+    in ``Changes``. ``changes``: rows have a column with their kind."""
 
     capture: Capture
     database: str
@@ -70,22 +68,22 @@ class CdcReader:
 
     @property
     def stored(self) -> tuple[str, ...]:
-        """The columns that the server has."""
+        """Names of the columns that the server stores."""
         return tuple(f.name for f in self.fields if f.name not in self.metadata)
 
     def read(self, part: ChangeRange | SnapshotRange) -> Iterator[pa.RecordBatch]:
-        """WorkerError for what is gone or does not fit."""
+        """The rows of ``part``. WorkerError if changes are gone or a value does not fit its column."""
         try:
             if isinstance(part, SnapshotRange):
                 yield from self._snapshot(part)
             else:
                 yield from self._changes(part)
         except DATABASE_ERRORS as e:
-            raise WorkerError(self.capture.failed(e)) from None
+            raise WorkerError(self.capture.database_error(e)) from None
         except TidemillError as e:
             raise WorkerError(e) from None
         except pa.ArrowException as e:
-            raise WorkerError(self.capture.wrong(f"a value cannot be read: {e}")) from None
+            raise WorkerError(self.capture.error(f"a value cannot be read: {e}")) from None
 
     # -- snapshot -----------------------------------------------------------------------------------
 
@@ -99,52 +97,55 @@ class CdcReader:
             )
         sql += "" if self.limit is None else f" LIMIT {self.limit}"
         number = part.number << 40
-        with self.capture.connect("REPEATABLE READ") as open:
+        with self.capture.connect("REPEATABLE READ") as connection:
             if part.exported is not None:
-                open.exec_driver_sql(f"SET TRANSACTION SNAPSHOT '{part.exported}'")
-            for records in _fetched(open, sql):
-                found, count = Bytes(records), len(records)
-                columns = dict(zip(names, map(found.texts, found.recorded(len(names))), strict=True))
-                places = np.arange(number, number + count)
+                connection.exec_driver_sql(f"SET TRANSACTION SNAPSHOT '{part.exported}'")
+            for records in _fetched(connection, sql):
+                buffer, count = ByteBuffer(records), len(records)
+                columns = dict(
+                    zip(names, map(buffer.texts, buffer.record_send_rows(len(names))), strict=True)
+                )
+                sequence = np.arange(number, number + count)
                 kinds, times = np.full(count, RowKind.INSERT, np.int8), np.zeros(count, np.int64)
-                yield self._batch(Rows(places, kinds, times, columns))
+                yield self._batch(Rows(sequence, kinds, times, columns))
                 number += count
 
     # -- changes ------------------------------------------------------------------------------------
 
     def _changes(self, part: ChangeRange) -> Iterator[pa.RecordBatch]:
         capture = self.capture
-        changes = Changes(table=part.table, name=capture.name, part=part, wanted=self.stored, keys=self.keys)
-        open, first, others = patiently(lambda: self._peeked(part), again=is_busy)
-        with open:
+        changes = Changes(table=part.table, name=capture.name, part=part, columns=self.stored, keys=self.keys)
+        connection, first, others = retried(lambda: self._peeked(part), again=is_busy)
+        with connection:
             for messages in chain([first], others):
                 for rows in changes.rows(messages):
                     yield self._batch(rows, _FOLLOWING + 2 * part.count)
 
     def _peeked(self, part: ChangeRange) -> tuple[Connection, list[bytes], Iterator[list[bytes]]]:
-        """The server has found all messages once the first ones come."""
+        """A connection, the first messages, and the others. The server has decoded the whole range before it
+        sends the first message, so the slot is checked behind that message."""
         capture = self.capture
-        values = (capture.slot, shown(part.end), quote(capture.publication))
-        open = capture.connect("READ COMMITTED")
+        values = (capture.slot, lsn_text(part.end), quote(capture.publication))
+        connection = capture.connect("READ COMMITTED")
         try:
-            pieces = _fetched(open, _PEEK, values)
+            pieces = _fetched(connection, _PEEK, values)
             first = next(pieces, [])
-            self._check(open, part)
+            self._check(connection, part)
         except BaseException:
-            open.close()
+            connection.close()
             raise
-        return open, first, pieces
+        return connection, first, pieces
 
-    def _check(self, open: Connection, part: ChangeRange) -> None:
-        """The server gives what is there and says nothing of what is not. A slot never moves back: if it is
-        before the range now, it was when the messages were found."""
-        row = open.exec_driver_sql(_CHECK, (self.capture.slot,)).first()
+    def _check(self, connection: Connection, part: ChangeRange) -> None:
+        """Raises if the slot does not have the whole range: the server would send the rest without an error.
+        A slot never moves back. If it is before the range now, it was so when the server decoded."""
+        row = connection.exec_driver_sql(_CHECK, (self.capture.slot,)).first()
         confirmed, flushed = row or (None, 0)
         if confirmed is None or confirmed > part.start or flushed < part.end:
-            raise self.capture.wrong(
-                f"the changes from {shown(part.start)} to {shown(part.end)} are to be read, but slot"
-                f" '{self.capture.slot}' begins at {'no place' if confirmed is None else shown(confirmed)}"
-                f" and the server's log ends at {shown(flushed)}."
+            raise self.capture.error(
+                f"the job needs the changes from {lsn_text(part.start)} to {lsn_text(part.end)}, but slot"
+                f" '{self.capture.slot}' begins at {'no place' if confirmed is None else lsn_text(confirmed)}"
+                f" and the server's log ends at {lsn_text(flushed)}."
             )
 
     # -- batches ------------------------------------------------------------------------------------
@@ -155,7 +156,7 @@ class CdcReader:
             columns.append(pa.array(rows.kinds))
             names.append(KIND_COLUMN)
         if self.sequence:
-            columns.append(pa.array(first + rows.places))
+            columns.append(pa.array(first + rows.sequence))
             names.append(SEQUENCE_COLUMN)
         return pa.record_batch(columns, names=names)
 
@@ -170,33 +171,26 @@ class CdcReader:
         try:
             return typed(rows.columns[field.name], field.type)
         except ValueError as e:
-            raise capture.wrong(f"column '{field.name}': {e}") from None
+            raise capture.error(f"column '{field.name}': {e}") from None
 
 
 def _text(name: str) -> str:
-    """As the plug-in writes values; a cast to text writes some types in another way."""
+    """SQL for a column's text as ``pgoutput`` writes it; a cast to text spells some types differently."""
     column = quote(name)
     return f"CASE WHEN {column} IS NOT NULL THEN concat({column}) END"
 
 
-def _fetched(open: Connection, sql: str, values: tuple[object, ...] | None = None) -> Iterator[list[bytes]]:
-    """The only column of all rows, in pieces of about as many bytes."""
-    connection = open.connection.driver_connection
-    assert isinstance(connection, psycopg.Connection)
+def _fetched(
+    connection: Connection, sql: str, values: tuple[object, ...] | None = None
+) -> Iterator[list[bytes]]:
+    """The values of the only column, in lists of about ``_BYTES`` bytes."""
+    driver_connection = connection.connection.driver_connection
+    assert isinstance(driver_connection, psycopg.Connection)
     count = _FIRST
-    with connection.cursor("tidemill", binary=True) as cursor:
+    with driver_connection.cursor("tidemill", binary=True) as cursor:
         cursor.execute(sql.encode(), values)
         while rows := cursor.fetchmany(count):
-            found = [row[0] for row in rows]
-            yield found
-            size = sum(map(len, found))
-            count = max(1, min(_MOST, 4 * count, _BYTES * len(found) // max(size, 1)))
-
-
-def task_reader(reader: CdcReader, through: BatchMap | None) -> BatchMap:
-    def run(batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
-        for part in assigned(batches):
-            read = reader.read(part)
-            yield from read if through is None else through(read)
-
-    return run
+            payloads = [row[0] for row in rows]
+            yield payloads
+            size = sum(map(len, payloads))
+            count = max(1, min(_MOST, 4 * count, _BYTES * len(payloads) // max(size, 1)))

@@ -1,7 +1,7 @@
-"""What is asked of the server: the table and its slot, a snapshot, how far the changes go.
+"""Queries to the server: the table and its slot, a snapshot, and how many changes are pending.
 
-A slot can be used by one connection at a time: a question waits while another one has it, such as that of a
-task that was killed, until a minute has passed.
+Only one connection at a time can use a slot. If another connection has it, such as the connection of a killed
+task, a query is retried for up to a minute.
 """
 
 from __future__ import annotations
@@ -20,10 +20,10 @@ from sqlalchemy.exc import DBAPIError
 from tidemill.connectors.jdbc.failures import DATABASE_ERRORS, failure, is_fleeting
 from tidemill.connectors.jdbc.target import quote
 from tidemill.connectors.jdbc.urls import Database
-from tidemill.connectors.postgres_cdc.offsets import Columns, Seen, shown
+from tidemill.connectors.postgres_cdc.offsets import Columns, Seen, lsn_text
 from tidemill.errors import ConnectorError
 
-Found = TypeVar("Found")
+Result = TypeVar("Result")
 SETTINGS = (
     "SET client_encoding = 'UTF8'; SET datestyle = 'ISO, YMD'; SET timezone = 'UTC';"
     " SET bytea_output = 'hex';"
@@ -31,8 +31,8 @@ SETTINGS = (
     " SET idle_in_transaction_session_timeout = 0; SET tcp_keepalives_idle = 60;"
     " SET tcp_keepalives_interval = 10; SET tcp_keepalives_count = 6"
 )
-"""How the server writes values, in all connections alike. It finds out when a client's machine has gone: a
-snapshot and a slot are free then."""
+"""Settings of every connection, by which the server writes values in one way. With keepalives the server
+notices that a client's machine has gone, and frees its snapshot and slot."""
 PLUGIN = "pgoutput"
 _PATIENCE = 60.0
 _PAUSE = 0.1
@@ -65,8 +65,8 @@ FROM pg_logical_slot_peek_binary_changes(%s, %s::pg_lsn, %s, 'proto_version', '1
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class TableStatus:
-    """``kind``, ``persistence`` and ``identity`` as in ``pg_class``; ``types``: of columns by name, without
-    domains, and as text."""
+    """``kind``, ``persistence`` and ``identity`` as in ``pg_class``. ``types``: by column name, the oid of
+    the type (of a domain, that of its base type) and the type's text."""
 
     oid: int
     kind: str
@@ -78,7 +78,8 @@ class TableStatus:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class SlotStatus:
-    """``plugin`` is None if there is no such slot. ``flushed``: where the server's log ends."""
+    """``plugin`` is None if there is no such slot. ``here``: the slot is of this database. ``confirmed``: the
+    slot's position. ``flushed``: where the server's log ends."""
 
     plugin: str | None
     here: bool
@@ -89,16 +90,17 @@ class SlotStatus:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class PublicationStatus:
-    """``whole``: inserts, updates and deletes of all rows of the table, if it ``has`` the table."""
+    """``has``: the publication contains the table. ``whole``: it publishes inserts, updates and deletes of
+    all rows."""
 
     whole: bool
     has: bool
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Ahead:
-    """``changes`` of the table among ``messages`` of ``size`` bytes; ``end``: of the last transaction, None
-    for none."""
+class PendingChanges:
+    """``changes`` of the table among ``messages`` of ``size`` bytes. ``end``: where the last transaction
+    ends, None if there is no transaction."""
 
     changes: int
     messages: int
@@ -107,11 +109,11 @@ class Ahead:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Held:
-    """A snapshot that others can take part in while ``open`` is: its name, what it holds, and how many blocks
-    the table has."""
+class ExportedSnapshot:
+    """A snapshot that other connections can use while ``connection`` is open. ``exported``: its name;
+    ``seen``: the transactions in it; ``blocks``: the size of the table."""
 
-    open: Connection
+    connection: Connection
     exported: str
     seen: Seen
     blocks: int
@@ -119,7 +121,8 @@ class Held:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Capture:
-    """A table, and the slot and publication by which its changes are read; plain values."""
+    """A table, and the slot and publication by which its changes are read. All fields are plain values, so
+    that a task can be sent a Capture."""
 
     database: Database
     schema: str
@@ -133,7 +136,7 @@ class Capture:
 
     @property
     def place(self) -> tuple[object, ...]:
-        """Of the slot."""
+        """Identifies the slot among all slots of all servers."""
         return (*self.database.place, self.slot)
 
     @property
@@ -141,22 +144,23 @@ class Capture:
         return f"{quote(self.schema)}.{quote(self.table)}"
 
     def connect(self, isolation: str = "AUTOCOMMIT") -> Connection:
-        """With the settings by which values are written."""
+        """A new connection with ``SETTINGS``."""
         options: dict[str, Any] = {"isolation_level": isolation}
-        open = self.database.engine.connect()
-        open.exec_driver_sql(SETTINGS)
-        open.commit()
-        return open.execution_options(**options)
+        connection = self.database.engine.connect()
+        connection.exec_driver_sql(SETTINGS)
+        connection.commit()
+        return connection.execution_options(**options)
 
-    def failed(self, error: Exception) -> ConnectorError:
+    def database_error(self, error: Exception) -> ConnectorError:
         return failure(error, self.database, self.name)
 
-    def wrong(self, what: str, hint: str = "") -> ConnectorError:
-        return ConnectorError(f"Database {self.database.shown}, table '{self.name}': {what}", hint=hint)
+    def error(self, reason: str, hint: str = "") -> ConnectorError:
+        return ConnectorError(f"Database {self.database.shown}, table '{self.name}': {reason}", hint=hint)
 
 
-def patiently(ask: Callable[[], Found], *, again: Callable[[Exception], bool]) -> Found:
-    """What ``ask`` gives, which is asked ``again`` after some errors until a minute has passed."""
+def retried(ask: Callable[[], Result], *, again: Callable[[Exception], bool]) -> Result:
+    """The result of ``ask()``. After an error for which ``again(error)`` is true, ``ask`` is retried for up
+    to a minute."""
     deadline = time.monotonic() + _PATIENCE
     while True:
         try:
@@ -175,7 +179,8 @@ def is_busy(error: Exception) -> bool:
 
 @dataclass(slots=True, kw_only=True, weakref_slot=True, eq=False)
 class Server:
-    """The driver's questions, over one connection. Once it has answered, it may go away for a minute."""
+    """The driver's queries, over one connection. If the server has answered before, a query survives that the
+    server is away for up to a minute."""
 
     capture: Capture
     clock: Callable[[], float] = time.monotonic
@@ -183,7 +188,7 @@ class Server:
     _reached: int = 0
     _open: Connection | None = field(default=None, repr=False)
     _answered: bool = False
-    _held: list[Held] = field(default_factory=list, repr=False)
+    _snapshots: list[ExportedSnapshot] = field(default_factory=list, repr=False)
 
     def table(self) -> TableStatus | None:
         capture = self.capture
@@ -196,7 +201,7 @@ class Server:
             kind=_letter(kind),
             persistence=_letter(persistence),
             identity=_letter(identity),
-            columns={name: (place, own) for name, (place, own, _, _) in columns.items()},
+            columns={name: (number, oid_) for name, (number, oid_, _, _) in columns.items()},
             types={name: (base, text) for name, (_, _, base, text) in columns.items()},
         )
 
@@ -216,21 +221,24 @@ class Server:
         return None if row is None else PublicationStatus(whole=bool(row[0]) and row[2] is None, has=row[1])
 
     def publish(self, *, everything: bool, exists: bool) -> None:
-        """Makes the publication, or adds the table to it."""
+        """Creates the publication, or adds the table to it if it ``exists``."""
         name = quote(self.capture.publication)
-        what = "FOR ALL TABLES" if everything else f"FOR TABLE {self.capture.quoted}"
-        made = f"CREATE PUBLICATION {name} {what}"
-        self._run(_plain(f"ALTER PUBLICATION {name} ADD TABLE {self.capture.quoted}" if exists else made))
+        scope = "FOR ALL TABLES" if everything else f"FOR TABLE {self.capture.quoted}"
+        create_sql = f"CREATE PUBLICATION {name} {scope}"
+        self._run(
+            _plain(f"ALTER PUBLICATION {name} ADD TABLE {self.capture.quoted}" if exists else create_sql)
+        )
 
     def make_slot(self) -> None:
-        """Waits for the transactions that are open."""
+        """Creates the slot. The server first waits for the end of all open transactions."""
         self._run("SELECT pg_create_logical_replication_slot(%s, %s)", self.capture.slot, PLUGIN)
 
-    def settled(self) -> int:
-        """Where the server's log ended when this was called, after all transactions of then are over.
+    def settled_lsn(self) -> int:
+        """The end of the server's log at the time of the call; returns once all transactions of that time
+        end.
 
-        Of later ones the slot gives all changes, and a snapshot that is taken now has all earlier ones: none
-        is between its commit record and its end, or began before the table was published.
+        The slot then has all changes of later transactions, and a snapshot taken now has all earlier ones. No
+        transaction is between its commit record and its end, or began before the table was published.
         """
         (flushed,) = self._one("SELECT (pg_current_wal_flush_lsn() - '0/0')::bigint")
         (after,) = self._one("SELECT txid_snapshot_xmax(txid_current_snapshot())")
@@ -240,73 +248,76 @@ class Server:
             if oldest >= after:
                 return int(flushed)
             if time.monotonic() > deadline:
-                raise self.capture.wrong(
+                raise self.capture.error(
                     f"a transaction has been open for {_PATIENCE:.0f} s (the oldest is number {oldest}); the"
                     " job can begin when it is over.",
                     hint="SELECT pid, query FROM pg_stat_activity WHERE backend_xid IS NOT NULL shows it.",
                 )
             time.sleep(_PAUSE)
 
-    def hold(self) -> Held:
-        """A snapshot of the table, as long as the table stays where it is: nobody can rewrite it now."""
+    def export_snapshot(self) -> ExportedSnapshot:
+        """A new exported snapshot of the table. A lock keeps others from rewriting the table meanwhile."""
         self.release()
-        open = self._ask(lambda _: self.capture.connect("REPEATABLE READ"))
-        weakref.finalize(self, _close, open)
+        connection = self._ask(lambda _: self.capture.connect("REPEATABLE READ"))
+        weakref.finalize(self, _close, connection)
         try:
-            open.exec_driver_sql(_plain(f"LOCK TABLE {self.capture.quoted} IN ACCESS SHARE MODE"))
-            row = open.exec_driver_sql(
+            connection.exec_driver_sql(_plain(f"LOCK TABLE {self.capture.quoted} IN ACCESS SHARE MODE"))
+            row = connection.exec_driver_sql(
                 "SELECT pg_export_snapshot(), txid_current_snapshot()::text,"
                 " current_setting('block_size')::bigint,"
                 " current_setting('server_version_num')::int"
             ).one()
-            exported, snapshot, block, version = row
-            size, until = open.exec_driver_sql(
+            exported, visible, block_size, version = row
+            size, until = connection.exec_driver_sql(
                 "SELECT pg_relation_size(%s::regclass), (pg_current_wal_insert_lsn() - '0/0')::bigint",
                 (self.capture.quoted,),
             ).one()
         except DATABASE_ERRORS as e:
-            _close(open)
-            raise self.capture.failed(e) from None
-        blocks = size // block if version >= _RANGES else 0
-        held = Held(open=open, exported=exported, seen=Seen(snapshot=snapshot, until=until), blocks=blocks)
-        self._held.append(held)
-        return held
+            _close(connection)
+            raise self.capture.database_error(e) from None
+        blocks = size // block_size if version >= _RANGES else 0
+        seen = Seen(snapshot=visible, until=until)
+        snapshot = ExportedSnapshot(connection=connection, exported=exported, seen=seen, blocks=blocks)
+        self._snapshots.append(snapshot)
+        return snapshot
 
-    def holds(self, exported: str | None) -> bool:
-        return any(held.exported == exported for held in self._held)
+    def has_exported(self, exported: str | None) -> bool:
+        return any(snapshot.exported == exported for snapshot in self._snapshots)
 
     def release(self) -> None:
-        while self._held:
-            _close(self._held.pop().open)
+        while self._snapshots:
+            _close(self._snapshots.pop().connection)
 
-    def count(self, table: int, upto: int, most: int) -> Ahead:
-        """What the slot gives, with changes of the server's ``table``, in whole transactions: up to the
-        log's place ``upto``, or to the end of the transaction with message number ``most``."""
+    def pending_changes(self, table: int, upto: int, most: int) -> PendingChanges:
+        """Counts the slot's messages and, among them, the changes of the table with the oid ``table``. The
+        server stops at the log position ``upto``, or after the transaction with message number ``most``."""
         capture = self.capture
-        values = table, capture.slot, shown(upto), most, quote(capture.publication)
+        values = table, capture.slot, lsn_text(upto), most, quote(capture.publication)
         changes, messages, size, end = self._one(_COUNT, *values)
-        return Ahead(changes=changes, messages=messages, size=size, end=end)
+        return PendingChanges(changes=changes, messages=messages, size=size, end=end)
 
-    def let_go(self, lsn: int, confirmed: int) -> None:
-        """The server may forget what is before ``lsn``; ``confirmed`` is what it may forget now.
+    def advance_slot(self, lsn: int, confirmed: int) -> None:
+        """Moves the slot from ``confirmed`` to ``lsn``, so that the server can remove the log before it.
 
-        Tables of a job may share a slot, and are planned in turn: what another table has not read, as of its
-        last plan since the one before this one, is kept.
+        Tables of a job may share a slot, and are planned in turn. The slot moves no further than the table
+        that has read least, among the tables planned since this table's previous plan.
         """
         since, self._visited, self._reached = self._visited, self.clock(), lsn
         _servers.add(self)
-        place = self.capture.place
-        sharing = [s for s in list(_servers) if s.capture.place == place and s._visited is not None]
+        slot = self.capture.place
+        sharing = [s for s in list(_servers) if s.capture.place == slot and s._visited is not None]
         least = min(s._reached for s in sharing if since is None or (s._visited or since) >= since)
         if since is not None and least > confirmed:
-            self._run("SELECT pg_replication_slot_advance(%s, %s::pg_lsn)", self.capture.slot, shown(least))
+            self._run(
+                "SELECT pg_replication_slot_advance(%s, %s::pg_lsn)", self.capture.slot, lsn_text(least)
+            )
 
     def close(self) -> None:
         self.release()
         self._forget()
 
     def _first(self, sql: str, *values: object) -> Any:
-        """None for no row."""
+        """The first row of the result; None if it is empty."""
         return self._ask(lambda open: open.exec_driver_sql(sql, values).first())
 
     def _one(self, sql: str, *values: object) -> Any:
@@ -315,46 +326,46 @@ class Server:
     def _run(self, sql: str, *values: object) -> None:
         self._ask(lambda open: open.exec_driver_sql(sql, values))
 
-    def _ask(self, question: Callable[[Connection], Found]) -> Found:
-        """ConnectorError for what the server says."""
+    def _ask(self, question: Callable[[Connection], Result]) -> Result:
+        """The answer to ``question``, with retries. ConnectorError if the server refuses or stays away."""
 
-        def ask() -> Found:
+        def ask() -> Result:
             try:
                 if self._open is None:
                     self._open = self.capture.connect()
                     weakref.finalize(self, _close, self._open)
-                found = question(self._open)
+                answer = question(self._open)
             except DATABASE_ERRORS:
                 self._forget()
                 raise
             self._answered = True
-            return found
+            return answer
 
         try:
-            return patiently(ask, again=lambda e: is_busy(e) or (self._answered and is_fleeting(e)))
+            return retried(ask, again=lambda e: is_busy(e) or (self._answered and is_fleeting(e)))
         except DATABASE_ERRORS as e:
-            raise self.capture.failed(e) from None
+            raise self.capture.database_error(e) from None
 
     def _forget(self) -> None:
-        open, self._open = self._open, None
-        if open is not None:
-            _close(open)
+        connection, self._open = self._open, None
+        if connection is not None:
+            _close(connection)
 
 
 _servers: weakref.WeakSet[Server] = weakref.WeakSet()
-"""Those of this process that have planned."""
+"""The servers of this process that have planned an epoch."""
 _RANGES = 140_000
-"""The first version that reads a range of blocks alone."""
+"""The first server version that reads a range of blocks without a scan of the whole table."""
 
 
-def _close(open: Connection) -> None:
-    """Of a server that may have gone."""
+def _close(connection: Connection) -> None:
+    """Closes ``connection``, even if its server has gone."""
     with suppress(*DATABASE_ERRORS):
-        open.close()
+        connection.close()
 
 
 def _plain(sql: str) -> str:
-    """In which the driver finds no places of values."""
+    """``sql`` with % escaped: the driver would take a % for a placeholder."""
     return sql.replace("%", "%%")
 
 

@@ -1,14 +1,15 @@
-"""A table of PostgreSQL and its changes: a snapshot is the first epoch, then an epoch is a range of the log.
+"""A table of PostgreSQL and its changes. The first epoch is a snapshot; each later epoch is a range of the
+log.
 
-1. *Begin*: the table is published, and the slot keeps the log from now on. After all transactions of that
-   time are over, a snapshot is taken, which the driver holds while the first epoch reads it.
-2. *Plan*: the driver asks the server how many changes the slot gives, and ends the range with a transaction.
-3. *Read*: a task peeks at the slot up to that place, which it can do as often as it likes. Transactions that
-   the snapshot has are left out.
-4. *Let go*: if the epoch is committed the slot moves to its end, at the next plan.
+1. *Begin*: the driver publishes the table, and the slot keeps the log from now on. Once all transactions of
+   that time are over, the driver exports a snapshot, and holds it while the first epoch reads it.
+2. *Plan*: the driver asks the server how many changes are pending, and ends the range with a transaction.
+3. *Read*: a task peeks at the slot up to the end of the range. A peek can be repeated. Transactions that the
+   snapshot contains are skipped.
+4. *Advance*: once the epoch is committed, the next plan moves the slot to the epoch's end.
 
-What cannot be read as planned is an error and never skipped: a slot that is gone or has moved on, another
-table of the same name, columns that have changed.
+If a range cannot be read as planned, the job fails and skips nothing. Reasons are a slot that is gone or has
+moved on, another table of the same name, and altered columns.
 """
 
 from __future__ import annotations
@@ -20,8 +21,7 @@ from typing import TYPE_CHECKING
 
 from pyspark.sql import DataFrame
 
-from tidemill.connectors.api import BatchMap, JobSource, Offset, ReadLimit
-from tidemill.connectors.arrow_maps import map_batches
+from tidemill.connectors.api import JobSource, Offset, ReadLimit, ReadTasks
 from tidemill.connectors.postgres_cdc.fitting import (
     check_publication,
     check_slot,
@@ -35,26 +35,27 @@ from tidemill.connectors.postgres_cdc.offsets import (
     from_json,
 )
 from tidemill.connectors.postgres_cdc.options import ALL_TABLES, COMMITTED, DISABLED, INITIAL, SNAPSHOT
-from tidemill.connectors.postgres_cdc.reading import CdcReader, task_reader
-from tidemill.connectors.postgres_cdc.server import Ahead, Server, SlotStatus, TableStatus
-from tidemill.connectors.task_frames import task_frame
+from tidemill.connectors.postgres_cdc.reading import CdcReader
+from tidemill.connectors.postgres_cdc.server import PendingChanges, Server, SlotStatus, TableStatus
+from tidemill.connectors.task_frames import read_frame
 from tidemill.types.logical import Field
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
 _MOST = 1_000_000
-"""Messages of an epoch without a limit; the server keeps them in a file while they are read."""
+"""Messages of an epoch without a limit; the server spills them to a file while a task reads them."""
 _MESSAGE = 200
-"""Bytes that a message is taken to have before any was seen."""
+"""ByteBuffer that a message is taken to have before any was seen."""
 _BEAT_BYTES = 16 << 20
 _LEAST_BLOCKS = 2_048
-"""Blocks that are worth a task of their own."""
+"""Fewer blocks than this are not worth a task of their own."""
 
 
 @dataclass(slots=True, kw_only=True)
 class CdcSource(JobSource):
-    """``columns``: all that the table declares and the server has. ``autocreate``: of the publication."""
+    """``columns``: the declared physical columns. ``autocreate``: whether and how to create the
+    publication."""
 
     server: Server
     reader: CdcReader
@@ -75,58 +76,62 @@ class CdcSource(JobSource):
         return self.startup == SNAPSHOT or not self.streaming
 
     def next_offset(self, start: Offset | None, limit: ReadLimit) -> Offset:
-        """ConnectorError where the changes behind ``start`` are not there any more."""
+        """ConnectorError if the changes behind ``start`` are gone."""
         if start is None:
             self._begun = self._begun or self._begin()
             if self._begun.exported is not None:
                 return self._begun.to_json()
-        before = self._begun if start is None else from_json(start)
-        assert before is not None
+        start_position = self._begun if start is None else from_json(start)
+        assert start_position is not None
         self.server.release()
         if self.startup == SNAPSHOT:
-            return before.to_json()
-        table, slot = self._checked(before)
-        self.server.let_go(before.lsn, slot.confirmed)
-        columns = {name: before.columns.get(name, now) for name, now in self._of(table).items()}
-        before = replace(before, exported=None, blocks=0, columns=columns)
-        return self._following(before, slot.flushed, limit).to_json()
+            return start_position.to_json()
+        table, slot = self._checked(start_position)
+        self.server.advance_slot(start_position.lsn, slot.confirmed)
+        columns = {name: start_position.columns.get(name, now) for name, now in self._of(table).items()}
+        start_position = replace(start_position, exported=None, blocks=0, columns=columns)
+        return self._following(start_position, slot.flushed, limit).to_json()
 
     def is_empty(self, start: Offset | None, end: Offset) -> bool:
-        after = from_json(end)
-        if after.exported is not None:
+        end_position = from_json(end)
+        if end_position.exported is not None:
             return start is not None
-        before = (0, 0) if start is None else (from_json(start).count, from_json(start).beat)
-        return before == (after.count, after.beat)
+        read_before = (0, 0) if start is None else (from_json(start).count, from_json(start).beat)
+        return read_before == (end_position.count, end_position.beat)
 
     def is_finished(self, offset: Offset | None) -> bool:
         return offset is not None and self.is_bounded
 
     def is_readable(self, start: Offset | None, end: Offset) -> bool:
-        """A snapshot lives with the process that holds it; other columns may be declared now."""
-        after = from_json(end)
-        if after.columns.keys() != {field.name for field in self.columns}:
+        """False for a snapshot that this process does not hold, and if other columns are declared now."""
+        end_position = from_json(end)
+        if end_position.columns.keys() != {field.name for field in self.columns}:
             return False
-        return after.exported is None or start is not None or self.server.holds(after.exported)
+        return (
+            end_position.exported is None
+            or start is not None
+            or self.server.has_exported(end_position.exported)
+        )
 
     def stopped(self, offset: Offset | None) -> None:
         self.server.close()
 
     def read(self, spark: SparkSession, start: Offset | None, end: Offset) -> DataFrame:
-        return self.read_through(spark, start, end, None, self.reader.schema)
+        return read_frame(spark, self.read_tasks(spark, start, end), self.reader.schema)
 
-    def read_through(
-        self, spark: SparkSession, start: Offset | None, end: Offset, through: BatchMap | None, schema: str
-    ) -> DataFrame:
-        """``read`` with ``through`` applied to each task's batches in the worker that decodes them."""
-        parts = self.parts(start, from_json(end))
-        return map_batches(task_frame(spark, parts), task_reader(self.reader, through), schema)
+    def read_tasks(self, spark: SparkSession, start: Offset | None, end: Offset) -> ReadTasks:
+        after = from_json(end)
+        parts = self.parts(start, after)
+        if start is None:
+            return ReadTasks(parts, self.reader.read, None)
+        return ReadTasks.of_rows(parts, self.reader.read, after.count - from_json(start).count)
 
     def read_all(self, spark: SparkSession) -> DataFrame:
         """The table as it is, in one transaction of one task."""
         self._table()
         self.server.close()
-        made = task_frame(spark, [SnapshotRange()])
-        return map_batches(made, task_reader(self.reader, None), self.reader.schema)
+        whole = ReadTasks([SnapshotRange()], self.reader.read, None)
+        return read_frame(spark, whole, self.reader.schema)
 
     def extent(self, start: Offset | None, end: Offset) -> str:
         if start is None and from_json(end).exported is not None:
@@ -135,7 +140,7 @@ class CdcSource(JobSource):
         return f"{count:,} changes" if count else ""
 
     def parts(self, start: Offset | None, end: Position) -> list[ChangeRange | SnapshotRange]:
-        """A task each. The columns are those of the table when the job began."""
+        """One part per task. The columns are those of the table when the job began."""
         if start is None and end.exported is not None:
             return list(snapshot_ranges(end.exported, end.blocks, self.parallelism))
         before = replace(end, lsn=end.begin, count=0) if start is None else from_json(start)
@@ -164,21 +169,23 @@ class CdcSource(JobSource):
         check_slot(self.server.capture, slot)
         if self.startup == COMMITTED:
             return self._at(table, slot.confirmed)
-        lsn = self.server.settled()
+        lsn = self.server.settled_lsn()
         return self._at_snapshot(table, lsn) if self.startup == INITIAL else self._at(table, lsn)
 
     def _at(self, table: TableStatus, lsn: int) -> Position:
         return Position(lsn=lsn, begin=lsn, table=table.oid, columns=self._of(table))
 
     def _at_snapshot(self, table: TableStatus, lsn: int) -> Position:
-        held = self.server.hold()
-        return replace(self._at(table, lsn), seen=held.seen, exported=held.exported, blocks=held.blocks)
+        snapshot = self.server.export_snapshot()
+        return replace(
+            self._at(table, lsn), seen=snapshot.seen, exported=snapshot.exported, blocks=snapshot.blocks
+        )
 
     def _publish(self) -> None:
-        found = self.server.publication()
+        publication = self.server.publication()
         everything = self.autocreate == ALL_TABLES
-        if self.autocreate != DISABLED and (found is None or not (found.has or everything)):
-            self.server.publish(everything=everything, exists=found is not None)
+        if self.autocreate != DISABLED and (publication is None or not (publication.has or everything)):
+            self.server.publish(everything=everything, exists=publication is not None)
         check_publication(self.server.capture, self.server.publication())
 
     def _table(self) -> TableStatus:
@@ -192,7 +199,8 @@ class CdcSource(JobSource):
     # -- going on ---------------------------------------------------------------------------------
 
     def _checked(self, before: Position) -> tuple[TableStatus, SlotStatus]:
-        """The slot, if it still has what follows ``before``, and the table, if it is the same."""
+        """The table and the slot. Raises if the slot lacks changes behind ``before``, or the table
+        changed."""
         capture, slot = self.server.capture, self.server.slot()
         check_slot(capture, slot, before.lsn)
         table = self._table()
@@ -204,13 +212,13 @@ class CdcSource(JobSource):
         """``flushed``: where the server's log ends."""
         if flushed == self._idle:
             return before
-        most = self._limit(limit)
-        ahead = self._ahead(before, flushed, most)
-        end = ahead.end or 0
-        if ahead.changes and end > before.lsn:
-            self._message = max(1, ahead.size // ahead.messages)
-            return before.moved(end, ahead.changes)
-        if ahead.messages >= most and end > before.lsn:
+        max_messages = self._limit(limit)
+        pending = self._ahead(before, flushed, max_messages)
+        end = pending.end or 0
+        if pending.changes and end > before.lsn:
+            self._message = max(1, pending.size // pending.messages)
+            return before.moved(end, pending.changes)
+        if pending.messages >= max_messages and end > before.lsn:
             return replace(before.moved(end, 0), beat=before.beat + 1)  # of other tables; more may follow
         self._idle = flushed
         if flushed - before.lsn < _BEAT_BYTES or self.clock() < self._beaten + self.heartbeat:
@@ -218,14 +226,15 @@ class CdcSource(JobSource):
         self._beaten = self.clock()
         return replace(before.moved(flushed, 0), beat=before.beat + 1)
 
-    def _ahead(self, before: Position, flushed: int, most: int) -> Ahead:
-        """The slot may begin before ``before``, with messages that are known."""
-        asked = most
+    def _ahead(self, before: Position, flushed: int, max_messages: int) -> PendingChanges:
+        """Pending changes behind ``before``. The slot may begin earlier, with messages the job has read; then
+        the limit is doubled until the pending changes reach past ``before``."""
+        limit = max_messages
         while True:
-            ahead = self.server.count(before.table, flushed, asked)
-            if ahead.messages < asked or (ahead.end or 0) > before.lsn:
-                return ahead
-            asked *= 2
+            pending = self.server.pending_changes(before.table, flushed, limit)
+            if pending.messages < limit or (pending.end or 0) > before.lsn:
+                return pending
+            limit *= 2
 
     def _limit(self, limit: ReadLimit) -> int:
         rows = _MOST if limit.rows is None else limit.rows
@@ -233,7 +242,8 @@ class CdcSource(JobSource):
 
 
 def snapshot_ranges(exported: str, blocks: int, parallelism: int) -> list[SnapshotRange]:
-    """Blocks 0 to 9999 for two tasks: up to 5000, and from there on."""
+    """Divides a table of ``blocks`` blocks among at most ``parallelism`` tasks. Example: 10000 blocks and two
+    tasks give the ranges [None, 5000) and [5000, None)."""
     count = max(1, min(parallelism, blocks // _LEAST_BLOCKS))
     edges = [blocks * i // count for i in range(1, count)]
     lows: list[int | None] = [0 if edges else None, *edges]

@@ -1,7 +1,7 @@
-"""PostgreSQL's texts of values as columns of Flink's types, a column at a time.
+"""Parses PostgreSQL's texts of values into columns of Flink's types, one column at a time.
 
-The server writes them with the settings of ``server.SETTINGS``. Which type of a column may be declared as
-which type is a table here; what a declared type cannot hold is an error that shows the value.
+The server writes the texts with ``server.SETTINGS``. The table ``_READS`` says which server types a declared
+type can read. If a declared type cannot hold a value, the error shows the value.
 """
 
 from __future__ import annotations
@@ -31,24 +31,24 @@ _READS: dict[type[t.LogicalType], tuple[int, ...]] = {
     t.LocalZonedTimestampType: (_TIMESTAMPTZ,),
     **dict.fromkeys((t.BinaryType, t.VarBinaryType), (_BYTEA,)),
 }
-"""By declared type, the server's types (as ``pg_type.oid``) that it is read of. A text is read of any
-type."""
+"""By declared type, the server's types (as ``pg_type.oid``) that it can read. Text types read any type."""
 _WIDE = pa.decimal256(76, 38)
 _MILLIS = 1000
 
 
 def can_declare(kind: t.LogicalType) -> bool:
-    """Whether a column may be declared so at all."""
+    """Whether a column may be declared as ``kind`` at all."""
     return isinstance(kind, t.CHARACTER_TYPES) or type(kind) in _READS
 
 
 def can_read(kind: t.LogicalType, oid: int) -> bool:
-    """Whether a column of the server's type ``oid`` may be declared so."""
+    """Whether a column of the server's type ``oid`` may be declared as ``kind``."""
     return isinstance(kind, t.CHARACTER_TYPES) or oid in _READS.get(type(kind), ())
 
 
 def typed(texts: pa.Array, kind: t.LogicalType) -> pa.Array:
-    """A column of strings as the carrier of ``kind``; ValueError that shows a text that does not fit."""
+    """Parses a column of strings as ``kind``. ValueError shows the first text that does not fit. Example: as
+    BOOLEAN, ``["t", "f", None]`` gives ``[True, False, None]``."""
     try:
         return _column(kind, texts)
     except (pa.ArrowException, binascii.Error):
@@ -56,7 +56,7 @@ def typed(texts: pa.Array, kind: t.LogicalType) -> pa.Array:
 
 
 def _one(kind: t.LogicalType, text: pa.Scalar) -> Any:
-    """A value by itself: a number with more digits than are declared is rounded, or NULL, as in Flink."""
+    """Parses one value. As in Flink, a DECIMAL with too many digits is rounded, or NULL if it overflows."""
     if not text.is_valid:
         return None
     try:
@@ -121,7 +121,8 @@ def _floored(numbers: pa.Array, unit: int) -> pa.Array:
 @_column.register(t.BinaryType)
 @_column.register(t.VarBinaryType)
 def _(kind: t.LogicalType, texts: pa.Array) -> pa.Array:
-    r"""``\x`` and two digits a byte: all values are one text, and their ends lie half as far."""
+    r"""Each text is ``\x`` and two digits per byte. All digits are decoded at once; each value's end offset
+    in bytes is half its end offset in digits."""
     digits = pc.utf8_slice_codeunits(texts, 2)
     ends = np.frombuffer(digits.buffers()[1], np.int32)[digits.offset : digits.offset + len(digits) + 1]
     data = binascii.unhexlify(memoryview(digits.buffers()[2] or b"")[ends[0] : ends[-1]])

@@ -10,8 +10,8 @@ from typing import Any
 import pyarrow as pa
 
 from tidemill.changelog.rowkind import KIND_COLUMN, RowKind
-from tidemill.connectors.formats.java_text import java_double, java_float
 from tidemill.types import logical as t
+from tidemill.types.java_text import java_double, java_float
 from tidemill.types.logical import Field
 from tidemill.types.python_values import python_values
 

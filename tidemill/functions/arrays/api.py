@@ -1,6 +1,6 @@
 """What a function's entry for Arrow gets and gives.
 
-An entry chooses a kernel by the types of a call, or None where no kernel has the exact value of the Spark
+An entry chooses a kernel by the types of a call, or None if no kernel has the exact value of the Spark
 text for every row. A kernel is a function of a module, or a ``partial`` over such a function, so that it can
 be pickled. It gets the arguments as arrays or, where they are constant, as scalars, and gives an array, or a
 scalar if all arguments are scalars. What stands under a NULL of an argument is arbitrary.

@@ -30,7 +30,7 @@ def decimal_limbs(array: pa.Array) -> Ints:
 
 
 def with_validity(kind: pa.DataType, values: Values, like: pa.Array) -> pa.Array:
-    """The array of ``kind`` over ``values``, NULL where ``like`` is NULL."""
+    """The array of ``kind`` over ``values``, NULL if ``like`` is NULL."""
     valid = pc.is_valid(like).buffers()[1] if like.null_count else None
     return pa.Array.from_buffers(
         kind, len(like), [valid, pa.py_buffer(np.ascontiguousarray(values))], like.null_count
@@ -39,8 +39,10 @@ def with_validity(kind: pa.DataType, values: Values, like: pa.Array) -> pa.Array
 
 def text_bytes(array: pa.Array) -> tuple[npt.NDArray[np.int32], npt.NDArray[np.uint8]]:
     """The offsets of texts, one more than there are texts, and the bytes that they point into."""
-    _, places, data = array.buffers()
+    _, offset_buffer, data = array.buffers()
     empty = np.zeros(1, np.int32)
-    offsets = empty if places is None or places.size == 0 else np.frombuffer(places, np.int32)
+    offsets = (
+        empty if offset_buffer is None or offset_buffer.size == 0 else np.frombuffer(offset_buffer, np.int32)
+    )
     offsets = offsets[array.offset : array.offset + len(array) + 1]
     return offsets, np.frombuffer(b"" if data is None else data, np.uint8)

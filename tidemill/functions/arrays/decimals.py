@@ -88,12 +88,12 @@ def _fitted(kind: pa.Decimal128Type, shift: int, value: Value) -> Value:
         digits = _times(digits, 10**shift)
     elif shift < 0:
         digits = _rounded(digits, 10**-shift)
-    made = with_validity(kind, _limbs(digits), value)
+    decimals = with_validity(kind, _limbs(digits), value)
     if kind.precision >= _WIDEST_INTEGER:
-        return made
+        return decimals
     bound = 10**kind.precision
     fits = (digits < bound) & (digits > -bound)
-    return made if fits.all() else pc.if_else(pa.array(fits), made, pa.scalar(None, kind))
+    return decimals if fits.all() else pc.if_else(pa.array(fits), decimals, pa.scalar(None, kind))
 
 
 def _small(value: pa.Array) -> Ints:
@@ -120,6 +120,6 @@ def _times(digits: Ints, factor: int) -> Ints:
 
 def _rounded(digits: Ints, unit: int) -> Ints:
     """Half a unit and more goes away from zero."""
-    cut, rest = np.divmod(digits, unit)
-    up = np.where(digits < 0, 2 * rest > unit, 2 * rest >= unit)
+    cut, remainder = np.divmod(digits, unit)
+    up = np.where(digits < 0, 2 * remainder > unit, 2 * remainder >= unit)
     return cut + up

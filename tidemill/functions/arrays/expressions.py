@@ -84,11 +84,11 @@ class Projection:
 
     def arrays(self, rows: Rows) -> list[pa.Array]:
         """The columns of the ``rows`` that ``filtered`` gave."""
-        made = list(map(rows.array, self.columns))
-        for column, array, kind in zip(self.columns, made, self.types, strict=False):
+        arrays = list(map(rows.array, self.columns))
+        for column, array, kind in zip(self.columns, arrays, self.types, strict=False):
             if array.type != kind and not isinstance(column, Column):
                 raise TypeError(f"a kernel gives {array.type}, not {kind}")
-        return made
+        return arrays
 
 
 def walk(node: Node) -> Iterator[Node]:
@@ -131,9 +131,9 @@ class Rows:
 
     def _value(self, node: Node) -> Value:
         if node not in self._known:
-            known = None if self.whole is None else self.whole._known.get(node)
-            chosen = isinstance(known, pa.Array)
-            self._known[node] = pc.filter(known, self.chosen) if chosen else self._evaluated(node)
+            whole_value = None if self.whole is None else self.whole._known.get(node)
+            chosen = isinstance(whole_value, pa.Array)
+            self._known[node] = pc.filter(whole_value, self.chosen) if chosen else self._evaluated(node)
         return self._known[node]
 
     def _evaluated(self, node: Node) -> Value:
@@ -160,17 +160,17 @@ class Rows:
 
     def _case_by_rows(self, node: Chosen) -> pa.Array:
         """Each branch for the rows that choose it, in the order of the rows."""
-        rest, places = self, np.arange(self.count)
+        undecided, positions = self, np.arange(self.count)
         values: list[pa.Array] = []
-        found: list[npt.NDArray[np.int64]] = []
+        row_numbers: list[npt.NDArray[np.int64]] = []
         for condition, value in zip(node.conditions, node.values, strict=False):
-            mask = _truth(rest.array(condition))
-            values.append(rest.where(mask).array(value))
-            found.append(places[mask])
-            rest, places = rest.where(~mask), places[~mask]
-        values.append(rest.array(node.values[-1]))
-        found.append(places)
-        return pa.concat_arrays(values).take(pa.array(np.argsort(np.concatenate(found))))
+            mask = _truth(undecided.array(condition))
+            values.append(undecided.where(mask).array(value))
+            row_numbers.append(positions[mask])
+            undecided, positions = undecided.where(~mask), positions[~mask]
+        values.append(undecided.array(node.values[-1]))
+        row_numbers.append(positions)
+        return pa.concat_arrays(values).take(pa.array(np.argsort(np.concatenate(row_numbers))))
 
 
 def typed(kind: pa.DataType | None, array: pa.Array) -> pa.Array:

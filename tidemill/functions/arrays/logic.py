@@ -68,7 +68,7 @@ def coalesce(call: ArrayCall) -> Kernel | None:
 
 
 def nullif(call: ArrayCall) -> Kernel | None:
-    """NULL where the arguments are equal, else the first."""
+    """NULL if the arguments are equal, else the first."""
     kind = _common(call.arg_types)
     return None if kind is None else partial(_nullif, kind)
 
@@ -140,9 +140,9 @@ def _between(kind: pa.DataType, value: Value, low: Value, high: Value) -> Value:
     return pc.and_kleene(pc.greater_equal(value, low), pc.less_equal(value, high))
 
 
-def _is_in(kind: pa.DataType, wanted: pa.Array, value: Value, *_: Value) -> Value:
-    found = pc.is_in(_as(kind, value), value_set=wanted)
-    return pc.if_else(pc.is_valid(value), found, pa.scalar(None, pa.bool_()))
+def _is_in(kind: pa.DataType, members: pa.Array, value: Value, *_: Value) -> Value:
+    is_member = pc.is_in(_as(kind, value), value_set=members)
+    return pc.if_else(pc.is_valid(value), is_member, pa.scalar(None, pa.bool_()))
 
 
 def _nullif(kind: pa.DataType, a: Value, b: Value) -> Value:

@@ -96,7 +96,7 @@ def _remainder(kind: pa.DataType, a: Value, b: Value) -> Value:
 
 
 def _nonzero(a: Value, b: Value) -> Value:
-    """``b`` without zeros. Raises Inexact where a value is divided by zero."""
+    """``b`` without zeros. Raises Inexact if a value is divided by zero."""
     zero = pc.equal(b, pa.scalar(0, b.type))
     fails = pc.fill_null(pc.and_(zero, pc.is_valid(a)), False)
     if pc.any(fails).as_py() if isinstance(fails, pa.Array) else fails.as_py():
@@ -109,11 +109,11 @@ def _cut(kind: pa.DataType, value: Value) -> Value:
     if isinstance(value, pa.Scalar):
         return _cut(kind, pa.array([value.as_py()], value.type))[0]
     wide = np.int64 if kind == pa.int64() else np.int32
-    bounds, given = np.iinfo(wide), numbers(value).astype(np.float64, copy=False)
+    bounds, doubles = np.iinfo(wide), numbers(value).astype(np.float64, copy=False)
     # The largest integer has no double: what reaches its successor is it.
-    whole = np.nan_to_num(given, nan=0.0, posinf=np.inf, neginf=-np.inf)
+    whole = np.nan_to_num(doubles, nan=0.0, posinf=np.inf, neginf=-np.inf)
     inside = (whole > float(bounds.min)) & (whole < float(bounds.max))
-    made = np.where(inside, whole, 0).astype(wide)
-    made[~inside & (whole > 0)] = bounds.max
-    made[~inside & (whole < 0)] = bounds.min
-    return with_validity(kind, made.astype(kind.to_pandas_dtype()), value)
+    truncated = np.where(inside, whole, 0).astype(wide)
+    truncated[~inside & (whole > 0)] = bounds.max
+    truncated[~inside & (whole < 0)] = bounds.min
+    return with_validity(kind, truncated.astype(kind.to_pandas_dtype()), value)

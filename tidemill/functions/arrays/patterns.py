@@ -67,12 +67,12 @@ def extract(call: ArrayCall) -> Kernel | None:
     return None if shared is None else partial(_extract, shared)
 
 
-def _equals(wanted: str, text: pa.Array, *_: Value) -> pa.Array:
-    return pc.equal(text, wanted)
+def _equals(expected: str, text: pa.Array, *_: Value) -> pa.Array:
+    return pc.equal(text, expected)
 
 
-def _has(wanted: str, text: pa.Array, *_: Value) -> pa.Array:
-    return pc.match_substring(text, wanted)
+def _has(substring: str, text: pa.Array, *_: Value) -> pa.Array:
+    return pc.match_substring(text, substring)
 
 
 def _begins_and_ends(start: str, end: str, text: pa.Array, *_: Value) -> pa.Array:
@@ -103,32 +103,32 @@ class _Frame:
 def _shared(pattern: str, group: int) -> str | None:
     """RE2's text for ``pattern`` with ``group`` as its only capturing group; None outside the syntax that the
     engines share, or where the group may take no part in a match."""
-    made = [] if group else [f"(?P<{_GROUP}>"]
+    parts = [] if group else [f"(?P<{_GROUP}>"]
     frames, around = [_Frame(group == 0)], []
-    number = place = 0
-    while place < len(pattern):
-        token = _TOKEN.match(pattern, place)
+    number = index = 0
+    while index < len(pattern):
+        token = _TOKEN.match(pattern, index)
         if token is None:
             return None
-        place = token.end()
+        index = token.end()
         opened, closed, alternative, _, _ = token.groups()
         if opened:
             number += opened == "("
-            wanted = opened == "(" and number == group
-            around += frames.copy() if wanted else []
-            frames.append(_Frame(wanted))
-            made.append(f"(?P<{_GROUP}>" if wanted else "(?:")
+            is_group = opened == "(" and number == group
+            around += frames.copy() if is_group else []
+            frames.append(_Frame(is_group))
+            parts.append(f"(?P<{_GROUP}>" if is_group else "(?:")
             continue
-        if closed and (len(frames) == 1 or pattern[place : place + 1] in ("*", "+", "?", "{")):
+        if closed and (len(frames) == 1 or pattern[index : index + 1] in ("*", "+", "?", "{")):
             return None
         if closed:
             frames.pop()
         frames[-1].optional |= bool(alternative)
-        made.append(token.group())
-    found = group == 0 or (0 < group <= number)
-    if not pattern or not found or len(frames) > 1 or any(f.optional for f in around):
+        parts.append(token.group())
+    has_group = group == 0 or (0 < group <= number)
+    if not pattern or not has_group or len(frames) > 1 or any(f.optional for f in around):
         return None
-    text = "".join(made) + ("" if group else ")")
+    text = "".join(parts) + ("" if group else ")")
     return text if _compiles(text) else None
 
 

@@ -30,7 +30,7 @@ def length(text: pa.Array) -> pa.Array:
 
 
 def concatenated(*values: Value) -> Value:
-    """NULL where a part is NULL."""
+    """NULL if a part is NULL."""
     return pc.binary_join_element_wise(*values, "")
 
 
@@ -69,8 +69,8 @@ def replace(call: ArrayCall) -> Kernel | None:
 def split_index(call: ArrayCall) -> Kernel | None:
     """The part at a constant index of a text that an ASCII character separates."""
     separator, index = call.literals[1:]
-    known = isinstance(separator, str) and len(separator) == 1 and separator.isascii()
-    return partial(_part, str(separator), index) if known and _is_count(index) else None
+    is_one_character = isinstance(separator, str) and len(separator) == 1 and separator.isascii()
+    return partial(_part, str(separator), index) if is_one_character and _is_count(index) else None
 
 
 def cast(source: t.LogicalType, target: t.LogicalType) -> Kernel | None:

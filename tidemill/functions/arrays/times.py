@@ -81,13 +81,13 @@ def extract(unit: str | None) -> Entry:
     """EXTRACT, whose option names the unit, and its short forms."""
 
     def entry(call: ArrayCall) -> Kernel | None:
-        wanted = unit or call.options["unit"].upper()
+        field_name = unit or call.options["unit"].upper()
         kind = call.arg_types[0]
-        if not _is_local(kind, call.zone) or wanted not in (*_DAYS, *_CLOCK):
+        if not _is_local(kind, call.zone) or field_name not in (*_DAYS, *_CLOCK):
             return None
         if isinstance(kind, t.DateType):
-            return partial(_of_date, wanted) if wanted in _DAYS else None
-        return partial(_of_stamp, wanted)
+            return partial(_of_date, field_name) if field_name in _DAYS else None
+        return partial(_of_stamp, field_name)
 
     return entry
 
@@ -124,11 +124,11 @@ def text(call: ArrayCall) -> Kernel | None:
     if not isinstance(pattern, str) or isinstance(call.arg_types[0], t.CHARACTER_TYPES):
         return None
     fields = re.split(_FIELD, pattern)
-    known = all(part in _FIELDS or _SEPARATOR.fullmatch(part) for part in fields)
-    shown = [part for part in fields if part in _FIELDS]
-    if not known or not shown or not _is_local(call.arg_types[0], call.zone):
+    is_supported = all(part in _FIELDS or _SEPARATOR.fullmatch(part) for part in fields)
+    shown_fields = [part for part in fields if part in _FIELDS]
+    if not is_supported or not shown_fields or not _is_local(call.arg_types[0], call.zone):
         return None
-    unit = min(_FIELDS[part][0] for part in shown)
+    unit = min(_FIELDS[part][0] for part in shown_fields)
     return partial(_text, unit, tuple(part for part in fields if part))
 
 
@@ -192,17 +192,17 @@ def _instant(unit: int, values: pa.Array, *_: Value) -> pa.Array:
 def _text(unit: int, parts: tuple[str, ...], stamps: pa.Array, *_: Value) -> pa.Array:
     """Each time that differs in the pattern's smallest unit is written once if there are few of them. Raises
     Inexact for years of more than four digits."""
-    given = stamps.drop_null()
-    if len(given) == 0:
+    present = stamps.drop_null()
+    if len(present) == 0:
         return pa.nulls(len(stamps), pa.string())
-    ticks = numbers(given) // unit
+    ticks = numbers(present) // unit
     least, most = int(ticks.min()), int(ticks.max())
     if not _YEARS[0] <= least * unit <= most * unit < _YEARS[1]:
         raise Inexact
     if most - least < len(stamps):
         texts = _written(parts, np.arange(least, most + 1) * unit)
-        places = with_validity(pa.int64(), numbers(stamps) // unit - least, stamps)
-        return texts.take(places)
+        tick_numbers = with_validity(pa.int64(), numbers(stamps) // unit - least, stamps)
+        return texts.take(tick_numbers)
     micros = numbers(stamps)
     valid = micros if stamps.null_count == 0 else np.clip(micros, _YEARS[0], _YEARS[1] - 1)
     return pc.if_else(stamps.is_valid(), _written(parts, valid), pa.scalar(None, pa.string()))
@@ -222,5 +222,5 @@ def _written(parts: tuple[str, ...], micros: Ints) -> pa.Array:
 
 
 def _decimal_digits(values: Ints, width: int) -> list[Values]:
-    digits = (values // 10**place % 10 for place in reversed(range(width)))
+    digits = (values // 10**power % 10 for power in reversed(range(width)))
     return [(digit + ord("0")).astype(np.uint8) for digit in digits]

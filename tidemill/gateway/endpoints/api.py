@@ -1,8 +1,8 @@
-"""What an endpoint is: a wire by which clients reach the service.
+"""The interface of endpoints: each serves a protocol by which clients reach the service.
 
-A package brings one by an entry point of the group ``tidemill.endpoints``: its name is what
-``sql-gateway.endpoint.type`` says, its object a function ``(gateway, config) -> Endpoint``. It is called
-before Spark starts: a SetupError of what the endpoint could not start with comes at once.
+A package adds an endpoint by an entry point of the group ``tidemill.endpoints``. Its name is a value of
+``sql-gateway.endpoint.type``, its object a function ``(gateway, config) -> Endpoint``. The function is called
+before Spark starts, so that its SetupErrors appear at once.
 """
 
 from __future__ import annotations
@@ -25,15 +25,15 @@ class Endpoint(Protocol):
 
     @property
     def address(self) -> str:
-        """Where clients find it, once it has been started."""
+        """The address for clients, once the endpoint has been started."""
         ...
 
     def start(self) -> None:
-        """Listens on return; SetupError where it cannot, as when the port is in use."""
+        """Starts to listen. SetupError if it cannot, for example because the port is in use."""
         ...
 
     def stop(self) -> None:
-        """Takes no more requests; those under way end."""
+        """Refuses new requests; running requests end."""
         ...
 
 
@@ -41,13 +41,13 @@ EndpointFactory = Callable[[Gateway, Configuration], Endpoint]
 
 
 def configured(gateway: Gateway, config: Configuration) -> list[Endpoint]:
-    """The endpoints that the options name, in their order; ValidationError for one that nobody brings,
-    SetupError for one that could not start."""
-    found = {entry.name: entry for entry in entry_points(group=GROUP)}
-    made: list[Endpoint] = []
+    """The endpoints that the options name, in order. ValidationError for an unknown endpoint, SetupError if
+    an endpoint could not start."""
+    factories = {entry.name: entry for entry in entry_points(group=GROUP)}
+    endpoints: list[Endpoint] = []
     for name in filter(None, re.split(r"[;,\s]+", config.read(ENDPOINTS))):
-        if name not in found:
-            raise ValidationError(f"There is no endpoint '{name}'.", expected=tuple(sorted(found)))
-        factory: EndpointFactory = found[name].load()
-        made.append(factory(gateway, config))
-    return made
+        if name not in factories:
+            raise ValidationError(f"There is no endpoint '{name}'.", expected=tuple(sorted(factories)))
+        factory: EndpointFactory = factories[name].load()
+        endpoints.append(factory(gateway, config))
+    return endpoints

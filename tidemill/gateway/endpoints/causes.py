@@ -1,5 +1,5 @@
-"""Errors under the names of Flink's exceptions: clients look for them, and for ``Encountered "<EOF>"`` where
-a statement is not complete."""
+"""Maps errors to Flink's exception texts: clients look for the names, and for ``Encountered "<EOF>"`` if a
+statement is incomplete."""
 
 from __future__ import annotations
 
@@ -25,8 +25,8 @@ _NO_NUMBER = "For input string:"
 
 
 def causes(error: e.TidemillError) -> list[str]:
-    """From the outermost to the innermost, each with the error's text; of what is wrong with a statement the
-    innermost has Flink's words alone, the first also where it is, what was expected and a hint."""
+    """The chain of exceptions, outermost first, each with the error's text. For an invalid statement the
+    innermost has only Flink's message; the outermost also has the position, the expected words and a hint."""
     if isinstance(error, e.ValidationError) or exception_of(error.message) != VALIDATION:
         whole, root = f"{VALIDATION}: {error}", f"{exception_of(error.message)}: {error.message}"
         return [whole] if whole == root else [whole, root]
@@ -38,7 +38,7 @@ def causes(error: e.TidemillError) -> list[str]:
 
 
 def _parser_text(error: e.SqlSyntaxError) -> str:
-    """What was expected in the parser's form, which tells words from kinds of words."""
+    """The error in Flink's parser format, which quotes expected words but not kinds of words."""
     parts = [error.message]
     if error.position is not None and str(error.position) not in error.message:
         parts[0] += f" (at {error.position})"

@@ -1,4 +1,4 @@
-"""What every endpoint that listens has made before it answers anybody."""
+"""Opens the socket of an endpoint, and prepares its authentication and TLS."""
 
 from __future__ import annotations
 
@@ -17,18 +17,19 @@ _BACKLOG = 512
 
 @dataclass(frozen=True, slots=True)
 class Entrance:
-    """``name``: of the endpoint, for people; the others are its options."""
+    """``name``: of the endpoint, for errors; ``host`` and ``port``: its options."""
 
     name: str
     host: Option[str]
     port: Option[int]
 
     def check(self, gateway: Gateway, config: Configuration) -> None:
-        """SetupError for what could not be opened."""
+        """SetupError if the endpoint could not be opened."""
         self.opened(gateway, config).socket.close()
 
     def opened(self, gateway: Gateway, config: Configuration) -> Opened:
-        """SetupError where access is not chosen, what it needs cannot be read, or the port is taken."""
+        """Opens the socket. SetupError if authentication is not chosen, a needed file is unreadable, or the
+        port is in use."""
         host, port = config.read(self.host), config.read(self.port)
         check_chosen(config, host)
         access, tls = Access.of(config, gateway.audit), server_context(config)
@@ -45,7 +46,7 @@ class Entrance:
 
 @dataclass(frozen=True, slots=True)
 class Opened:
-    """``host``: as it was configured; ``tls``: None where the wire is plain."""
+    """``host``: as configured; ``tls``: None without TLS."""
 
     host: str
     access: Access

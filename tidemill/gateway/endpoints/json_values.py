@@ -1,6 +1,6 @@
 """Values as JSON text, as Flink's endpoints write them.
 
-Text is written straight away: DECIMAL keeps all its digits, which no number of Python's JSON would.
+The encoders return text, not Python objects for ``json.dumps``, so that a DECIMAL keeps all its digits.
 """
 
 from __future__ import annotations
@@ -16,19 +16,21 @@ from typing import Any
 
 from tidemill.session import values
 from tidemill.types import logical as t
+from tidemill.types.java_text import java_double, java_float
 
 Encoder = Callable[[Any], str]
 quoted = encode_basestring
 
 
 def nullable(encode: Encoder) -> Encoder:
-    """As ``encode``, and ``null``."""
+    """``encode``, with ``null`` for None."""
     return lambda value: "null" if value is None else encode(value)
 
 
 @singledispatch
 def encoder(kind: t.LogicalType) -> Encoder:
-    """What writes a value of ``kind`` that is not NULL: a number, for integers and intervals."""
+    """A function from a non-null value of ``kind`` to its JSON text: DATE gives ``"2020-01-01"``, INT gives
+    ``7``."""
     return str
 
 
@@ -39,7 +41,7 @@ def _(kind: t.BooleanType) -> Encoder:
 
 @encoder.register
 def _(kind: t.FloatType) -> Encoder:
-    return lambda value: _number(value, values.java_float(value, single=True))
+    return lambda value: _number(value, java_float(value))
 
 
 @encoder.register
@@ -48,7 +50,7 @@ def _(kind: t.DoubleType) -> Encoder:
 
 
 def _number(value: float, text: str) -> str:
-    return text if math.isfinite(value) else quoted(values.java_float(value))
+    return text if math.isfinite(value) else quoted(java_double(value))
 
 
 @encoder.register
@@ -89,7 +91,7 @@ def _(kind: t.LocalZonedTimestampType) -> Encoder:
 
 
 def _short(clock: str) -> str:
-    """Without zeros at the end of the fraction."""
+    """``clock`` without trailing zeros of the fraction: ``12:00:00.500`` is ``12:00:00.5``."""
     return clock.rstrip("0").rstrip(".") if "." in clock else clock
 
 
@@ -111,7 +113,7 @@ def _(kind: t.MultisetType) -> Encoder:
 
 
 def _entries(key: t.LogicalType, value_of: Encoder) -> Encoder:
-    """JSON's keys are text, whatever the map's are."""
+    """An object of a map's entries. Keys are the texts of CAST, since JSON has only text keys."""
 
     def name(value: Any) -> str:
         return quoted("null" if value is None else values.text(key, value, dt.UTC))

@@ -1,7 +1,6 @@
-"""Which exception of Flink's says what: clients, and tests that were written for Flink, go by its name.
+"""Finds Flink's exception class for a message, because clients and tests written for Flink check the name.
 
-Names of classes are facts of Flink 2.3 and Calcite 1.36; a message that is none of theirs is a
-ValidationException's.
+The class names are those of Flink 2.3 and Calcite 1.36. Other messages belong to ValidationException.
 """
 
 from __future__ import annotations
@@ -39,9 +38,9 @@ _WAYS = [(re.compile(pattern, re.DOTALL), name) for pattern, name in _SAYINGS]
 
 
 def exception_of(message: str) -> str:
-    """The class whose message it would be."""
+    """The exception class that has such a message in Flink."""
     for pattern, name in _WAYS:
-        found = pattern.match(message)
-        if found is not None:
-            return found.expand(name)
+        match = pattern.match(message)
+        if match is not None:
+            return match.expand(name)
     return VALIDATION

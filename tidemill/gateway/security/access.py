@@ -1,7 +1,7 @@
-"""Who asks: from what a request says of its user to a name, or a refusal.
+"""Authentication: maps the credentials of a request to a user's name, or refuses the request.
 
-Without authentication everybody is the same user, '', and the gateway listens on this machine alone: it does
-not start on another address until somebody has chosen.
+Without authentication all requests have the user '', and the gateway listens only on this machine: it starts
+on another address only if the option for authentication is set.
 """
 
 from __future__ import annotations
@@ -23,11 +23,11 @@ from tidemill.gateway.security.users import Users, users_by, users_in
 
 
 class AccessError(GatewayError):
-    """The request does not say who asks, or not rightly."""
+    """The request has no credentials, or wrong ones."""
 
 
 class TooManyGuessesError(AccessError):
-    """What it says is not looked at for so many seconds."""
+    """Too many wrong logins: the gateway checks no credentials for ``seconds``."""
 
     def __init__(self, seconds: float) -> None:
         super().__init__(f"Too many wrong logins: try again in {math.ceil(seconds)} seconds.")
@@ -36,7 +36,7 @@ class TooManyGuessesError(AccessError):
 
 @dataclass(frozen=True, slots=True)
 class Access:
-    """``users``: None where nobody has to say who he is."""
+    """``users`` is None without authentication."""
 
     users: Users | None = None
     passes: Passes = field(default_factory=Passes)
@@ -45,7 +45,7 @@ class Access:
 
     @classmethod
     def of(cls, config: Configuration, audit: Audit) -> Access:
-        """SetupError where what the options name cannot be used."""
+        """The access that the options describe. SetupError if the users' file or function cannot be used."""
         kind = config.read(g.AUTHENTICATION).upper()
         if kind != "PASSWORD":
             return cls(audit=audit)
@@ -58,24 +58,24 @@ class Access:
         return cls(users_in(file) if file else users_by(function), audit=audit)
 
     def user(self, authorization: str, address: str = "") -> str:
-        """The name in an Authorization header of a request from ``address``; AccessError where there is none,
-        or it is wrong."""
+        """The user of an Authorization header in a request from ``address``. AccessError if the header is
+        missing or wrong."""
         if self.users is None:
             return ""
-        scheme, _, said = authorization.partition(" ")
+        scheme, _, credentials = authorization.partition(" ")
         if scheme.lower() == "basic":
-            return self._checked(self.users, *_basic(said), address)
+            return self._checked(self.users, *_basic(credentials), address)
         if scheme.lower() == "bearer":
-            # Too long to be guessed: a wrong one is an old one.
-            found = self.users.with_token(said.strip()) or self.passes.user(said.strip())
-            if found is not None:
-                return found
+            # Tokens are too long to be guessed, so a wrong token is no guess but an expired one.
+            name = self.users.with_token(credentials.strip()) or self.passes.user(credentials.strip())
+            if name is not None:
+                return name
         if not authorization:
             raise AccessError("Say who you are.")
         raise self._refused("")
 
     def by_password(self, name: str, password: str, address: str = "") -> str:
-        """As ``user``, for wires that send a name and a password."""
+        """``user`` for protocols that send a name and a password."""
         if self.users is None:
             return ""
         if self.users.with_token(password) == name:
@@ -83,7 +83,7 @@ class Access:
         return self._checked(self.users, name, password, address)
 
     def _checked(self, users: Users, name: str, password: str, address: str) -> str:
-        """The name, where its password is right. One that was right before does not wait."""
+        """``name`` if its password is right. A remembered password is accepted without a wait."""
         if users.remembers(name, password):
             return name
         wait = self.guesses.begin(name, address)
@@ -100,7 +100,7 @@ class Access:
 
 
 def check_chosen(config: Configuration, address: str) -> None:
-    """SetupError for an address that others reach, where nobody has said who may come."""
+    """SetupError if other machines can reach ``address`` and no authentication is set."""
     if config.read(g.AUTHENTICATION) or is_loopback(address):
         return
     raise SetupError(
@@ -117,9 +117,9 @@ def is_loopback(address: str) -> bool:
         return address == "localhost"
 
 
-def _basic(said: str) -> tuple[str, str]:
+def _basic(encoded: str) -> tuple[str, str]:
     try:
-        name, _, password = base64.b64decode(said, validate=True).decode("utf-8").partition(":")
+        name, _, password = base64.b64decode(encoded, validate=True).decode("utf-8").partition(":")
     except ValueError:  # no base64, or no text
         raise AccessError("The Authorization header cannot be read.") from None
     return name, password

@@ -1,4 +1,4 @@
-"""``tidemill user``: a line for the file of users."""
+"""``tidemill user``: prints a line for the users' file."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from tidemill.gateway.security.users import password_hash, token_hash
 
 
 def command(parsed: argparse.Namespace) -> int:
-    """Writes the line to standard output; the password is asked for, a new token goes to standard error."""
+    """Writes the line to standard output. Asks for the password; writes a new token to standard error."""
     name = parsed.name
     if not name or ":" in name or name.startswith("#"):
         raise ValidationError("A user's name is not empty, has no colon, and does not begin with '#'.")
@@ -31,5 +31,5 @@ def _password() -> str:
         return sys.stdin.readline().rstrip("\n")
     password = getpass.getpass("Password: ")
     if password != getpass.getpass("Again: "):
-        raise ValidationError("The two are not the same.")
+        raise ValidationError("The two passwords are not the same.")
     return password

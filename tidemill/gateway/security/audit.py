@@ -1,8 +1,8 @@
-"""The audit log: who has come, and what he asked for, a line of JSON each.
+"""The audit log: logins and requests with their users, one line of JSON each.
 
-Statements are shown without their secrets. A line is written before what it tells of is done; a file that
-cannot be written refuses it. Only its user can read the file; turning it over is left to others, who may move
-it away at any time.
+Statements are logged with masked secrets. A line is written before the request runs; if the file cannot be
+written, the request is refused. Only the file's owner can read it. Other tools rotate the log; they may move
+the file away at any time.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ from tidemill.errors import SetupError, StateError
 
 @dataclass(slots=True)
 class Audit:
-    """``file``: '' keeps none."""
+    """``file``: '' for no audit log."""
 
     file: str = ""
     _lock: threading.Lock = field(default_factory=threading.Lock)
@@ -31,12 +31,12 @@ class Audit:
                 raise SetupError(f"The audit log '{self.file}' cannot be written: {e.strerror or e}") from e
 
     def note(self, event: str, user: str, **fields: str) -> None:
-        """StateError where it cannot be written."""
+        """Appends a line. StateError if the file cannot be written."""
         if not self.file:
             return
         time = dt.datetime.now(dt.UTC).isoformat(timespec="milliseconds")
-        told = {"time": time, "event": event, "user": user, **{k: v for k, v in fields.items() if v}}
-        line = (json.dumps(told, ensure_ascii=False) + "\n").encode("utf-8", "replace")
+        document = {"time": time, "event": event, "user": user, **{k: v for k, v in fields.items() if v}}
+        line = (json.dumps(document, ensure_ascii=False) + "\n").encode("utf-8", "replace")
         try:
             with self._lock:
                 descriptor = self._opened()

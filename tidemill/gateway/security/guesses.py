@@ -1,8 +1,8 @@
-"""Wrong logins are slowed down: who has guessed wrong a few times waits before the next guess is looked at.
+"""Slows down wrong logins: after a few wrong guesses, the next guess must wait.
 
-What counts is the user's name with the address that the guess comes from, and, later, the address alone: so
-nobody is kept out by what others try elsewhere. Each wrong guess doubles the wait, up to a minute. A right
-guess ends it. Cost: an entry for each name and address that guessed wrong lately, ``MOST`` at the most.
+Guesses are counted per user name and client address, and with a higher limit per address alone. So guesses
+from elsewhere lock nobody out. Each wrong guess doubles the wait, up to a minute. A right guess ends it.
+Cost: an entry per name and address with recent wrong guesses, at most ``MOST``.
 """
 
 from __future__ import annotations
@@ -16,25 +16,25 @@ from dataclasses import dataclass, field
 
 MOST = 10_000
 FREE, FREE_OF_ADDRESS = 5, 50
-"""How many wrong guesses are answered at once."""
+"""Wrong guesses without a wait, per name and address, and per address."""
 FIRST_SECONDS, LONGEST_SECONDS = 1.0, 60.0
 _NETWORK_BITS = 64
-"""Of an IPv6 address: the rest is its owner's to choose."""
+"""Bits of an IPv6 address that count; its owner can choose the others."""
 _Key = tuple[str | None, str]
 
 
 @dataclass(slots=True)
 class Guesses:
-    """Any thread may call. ``clock`` gives seconds that only grow."""
+    """Any thread may call. ``clock``: a monotonic clock in seconds."""
 
     clock: Callable[[], float] = time.monotonic
     _wrong: OrderedDict[_Key, tuple[int, float]] = field(default_factory=OrderedDict)
-    """By whom: how many, and until when the next one waits."""
+    """By user and address: the number of wrong guesses, and the time before which no guess is checked."""
     _lock: threading.Lock = field(default_factory=threading.Lock)
 
     def begin(self, user: str, address: str) -> float:
-        """Seconds to wait before a guess is looked at; 0: it is looked at now, and counts as wrong until
-        ``right``. So of many guesses at once no more are looked at than of many in a row."""
+        """The seconds to wait before a guess is checked. 0: it may be checked now, and counts as wrong until
+        ``right`` is called. So concurrent guesses are limited like successive ones."""
         keys = _keys(user, address)
         now = self.clock()
         with self._lock:
@@ -50,8 +50,7 @@ class Guesses:
         return 0.0
 
     def right(self, user: str, address: str) -> None:
-        """The guess that was begun was right: no more is held against the user, and it is none of the
-        address's."""
+        """The last guess was right: clears the count of the user, and takes one guess from the address's."""
         (own, _), (whole, free) = _keys(user, address)
         with self._lock:
             self._wrong.pop(own, None)
@@ -63,20 +62,20 @@ class Guesses:
 
 
 def _keys(user: str, address: str) -> tuple[tuple[_Key, int], tuple[_Key, int]]:
-    place = _network(address)
-    return ((user, place), FREE), ((None, place), FREE_OF_ADDRESS)
+    network = _network(address)
+    return ((user, network), FREE), ((None, network), FREE_OF_ADDRESS)
 
 
 def _network(address: str) -> str:
     try:
-        found = ipaddress.ip_address(address.partition("%")[0])
+        ip = ipaddress.ip_address(address.partition("%")[0])
     except ValueError:
         return address
-    if found.version == 4:
+    if ip.version == 4:
         return address
-    return str(ipaddress.ip_network((found, _NETWORK_BITS), strict=False))
+    return str(ipaddress.ip_network((ip, _NETWORK_BITS), strict=False))
 
 
 def _seconds(over: int) -> float:
-    """How long to wait after ``over`` guesses more than are free."""
+    """The wait after ``over`` guesses beyond the free ones."""
     return 0.0 if over < 0 else min(FIRST_SECONDS * 2 ** min(over, 10), LONGEST_SECONDS)

@@ -1,7 +1,7 @@
-"""The key that the store's documents are sealed with: a file of its own, which is no part of the store.
+"""The keys that encrypt the store's documents, in a file outside of the store.
 
-The file has one key a line, of Fernet's form (AES and HMAC). The first one seals, all of them open: a new key
-is put before the old one. A store that somebody copies tells no passwords without the file.
+The file has one Fernet key (AES and HMAC) per line. The first key encrypts, all keys decrypt: to change the
+key, put a new line before the others. A copied store reveals no passwords without the file.
 """
 
 from __future__ import annotations
@@ -15,11 +15,11 @@ from tidemill.config.seal import Seal
 from tidemill.errors import SetupError, StateError
 
 _SEALED = "sealed:"
-"""What a sealed text begins with; documents begin otherwise, as JSON does."""
+"""Prefix of an encrypted text; JSON documents never begin with it."""
 
 
 def seal_by(file: str) -> Seal:
-    """With the keys in ``file``, which is made where it is not there. SetupError where it cannot be used."""
+    """A seal with the keys in ``file``, which is created if it is missing. SetupError if it is unusable."""
     try:
         keys = _keys(file)
         fernet = MultiFernet([Fernet(key) for key in keys])
@@ -35,18 +35,18 @@ def seal_by(file: str) -> Seal:
 
 def _keys(file: str) -> list[str]:
     try:
-        made = os.open(file, os.O_CREAT | os.O_EXCL | os.O_WRONLY, 0o600)
+        descriptor = os.open(file, os.O_CREAT | os.O_EXCL | os.O_WRONLY, 0o600)
     except FileExistsError:
         pass
     else:
-        with os.fdopen(made, "wb") as new:
-            new.write(Fernet.generate_key() + b"\n")
-            new.flush()
-            os.fsync(new.fileno())
-    with open(file, encoding="ascii") as kept:
-        if os.fstat(kept.fileno()).st_mode & 0o077:
+        with os.fdopen(descriptor, "wb") as new_file:
+            new_file.write(Fernet.generate_key() + b"\n")
+            new_file.flush()
+            os.fsync(new_file.fileno())
+    with open(file, encoding="ascii") as key_file:
+        if os.fstat(key_file.fileno()).st_mode & 0o077:
             raise SetupError(f"Other users can read the key file '{file}'.", hint=f"chmod 600 '{file}'")
-        return kept.read().split()
+        return key_file.read().split()
 
 
 def _close(fernet: MultiFernet, text: str) -> str:

@@ -1,4 +1,4 @@
-"""What a session can name: catalogs, databases, tables and their columns, functions. Any thread may ask."""
+"""The names of a session: catalogs, databases, tables and their columns, functions. Any thread may call."""
 
 from __future__ import annotations
 
@@ -32,20 +32,21 @@ class SessionCatalog:
         return sorted(self.context.catalogs.catalogs)
 
     def databases(self, catalog: str) -> list[str]:
-        """ValidationError where there is no such catalog."""
+        """The databases of a catalog. ValidationError if there is no such catalog."""
         return sorted(self.context.catalogs.catalog(catalog).databases)
 
     def tables(self, catalog: str, database: str) -> list[TableInfo]:
-        """Tables and views, temporary ones among them; ValidationError where there is no such database."""
-        held: InMemoryCatalog = self.context.catalogs.catalog(catalog)
-        held.database(database)
+        """Tables and views, also temporary ones. ValidationError if there is no such database."""
+        memory_catalog: InMemoryCatalog = self.context.catalogs.catalog(catalog)
+        memory_catalog.database(database)
         names = self.context.object_names(catalog, database)
         paths = (ObjectPath(catalog, database, name) for name in names)
         entries = ((path, self.context.catalogs.find(path)) for path in paths)
         return [_info(path, entry) for path, entry in entries if entry is not None]
 
     def columns(self, path: ObjectPath) -> tuple[Column, ...]:
-        """ValidationError where there is no such table or view, or its query means nothing any more."""
+        """The columns of a table or view. ValidationError if it does not exist, or the view's query is
+        invalid."""
         entry = self.context.catalogs.find(path)
         match entry:
             case CatalogTable():
@@ -61,7 +62,7 @@ class SessionCatalog:
         return entry.primary_key if isinstance(entry, CatalogTable) else ()
 
     def functions(self) -> list[str]:
-        """Built-in ones and the user's, by their names."""
+        """The names of built-in and user functions."""
         return sorted({name.lower() for name in self.context.function_names()})
 
 

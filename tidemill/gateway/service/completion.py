@@ -1,6 +1,8 @@
-"""What may stand at a place of a statement: tables behind FROM and JOIN, columns and functions elsewhere.
+"""Completes a statement at a position: with tables behind FROM and JOIN, elsewhere with columns and
+functions.
 
-Behind FROM the answers and their order are Flink's. A word that has been begun must be met by its beginning.
+Behind FROM the completions and their order are Flink's. A completion begins with the word before the
+position.
 """
 
 from __future__ import annotations
@@ -20,36 +22,37 @@ _RELATIONS = ("(", "LATERAL", "TABLE", "UNNEST")
 
 
 def complete(context: SessionContext, text: str, position: int) -> list[str]:
-    """In the order in which they are best shown; empty where nothing is known to fit."""
+    """Completions of ``text`` at ``position``, best first; empty if there are none. Example: ``SELECT cou``
+    gives ``["COUNT"]``."""
     before = text[: max(position, 0)]
     match = _BEGUN.search(before)
-    begun = match.group() if match else ""
-    words = _words(before[: len(before) - len(begun)])
+    prefix = match.group() if match else ""
+    words = _words(before[: len(before) - len(prefix)])
     last = words[-1].upper if words else ""
     if last in _BEFORE_TABLES:
-        found = [*(_RELATIONS if last in ("FROM", "JOIN") else ()), *_tables(context)]
+        candidates = [*(_RELATIONS if last in ("FROM", "JOIN") else ()), *_tables(context)]
     else:
-        found = _values(context, _words(text)) if words and begun else []
-    low = begun.lower()
-    return [name for name in found if _meets(name, low)]
+        candidates = _values(context, _words(text)) if words and prefix else []
+    lower_prefix = prefix.lower()
+    return [name for name in candidates if _begins_with(name, lower_prefix)]
 
 
-def _meets(name: str, begun: str) -> bool:
-    """A path is also found by its last part."""
-    return name.lower().startswith(begun) or (
-        "." in name and name.lower().rpartition(".")[2].startswith(begun)
+def _begins_with(name: str, prefix: str) -> bool:
+    """Whether ``name``, or the last part of a path, begins with ``prefix``."""
+    return name.lower().startswith(prefix) or (
+        "." in name and name.lower().rpartition(".")[2].startswith(prefix)
     )
 
 
 def _words(text: str) -> list[Token]:
-    found: list[Token] = []
+    words: list[Token] = []
     try:
         for token in tokens(text):
             if token.kind is not Kind.EOF:
-                found.append(token)
+                words.append(token)
     except SqlSyntaxError:
-        return found
-    return found
+        return words
+    return words
 
 
 def _tables(context: SessionContext) -> list[str]:
@@ -62,10 +65,10 @@ def _tables(context: SessionContext) -> list[str]:
 
 def _values(context: SessionContext, words: list[Token]) -> list[str]:
     """Columns of the tables that the statement names, then functions."""
-    named = {word.value for word in words if word.kind in (Kind.WORD, Kind.QUOTED)}
+    names = {word.value for word in words if word.kind in (Kind.WORD, Kind.QUOTED)}
     columns: dict[str, None] = {}
     for path in context.catalogs.paths(context.current_catalog, context.current_database):
         entry = context.catalogs.find(path)
-        if path.name in named and isinstance(entry, CatalogTable):
+        if path.name in names and isinstance(entry, CatalogTable):
             columns.update(dict.fromkeys(c.name for c in entry.columns))
     return [*columns, *sorted(n for n in registry.names() if _FUNCTION.fullmatch(n))]

@@ -1,7 +1,7 @@
-"""What the gateway counts: sessions and operations now, statements, requests, epochs of jobs.
+"""The gateway's metrics: current sessions and operations, counts of statements, requests and epochs of jobs.
 
-Given as Prometheus reads it, or as JSON. Cost: a lock and an addition for each request and epoch; what is
-asked for is put together when it is asked for.
+They are served in Prometheus's format or as JSON. Cost: a lock and an addition per request and epoch; the
+text is built on request.
 """
 
 from __future__ import annotations
@@ -32,7 +32,7 @@ class _Latency:
 
 @dataclass(slots=True)
 class Metrics:
-    """Any thread may tell and ask."""
+    """Any thread may record and read."""
 
     jobs: JobMetrics = field(default_factory=JobMetrics)
     _ended: Counter[str] = field(default_factory=Counter)
@@ -41,32 +41,33 @@ class Metrics:
     _lock: threading.Lock = field(default_factory=threading.Lock)
 
     def operation(self, status: OperationStatus) -> None:
-        """An operation has come to ``status``."""
+        """Counts a change of an operation to ``status``."""
         with self._lock:
             self._ended[status.value] += 1
 
     def request(self, route: str, status: int, seconds: float) -> None:
-        """``route``: its name, not the path that was asked for."""
+        """Counts a request. ``route``: the name of the route, not the path."""
         with self._lock:
             self._requests[route, status] += 1
             self._latency.setdefault(route, _Latency()).add(seconds)
 
     def as_json(self, now: Mapping[str, int], user: str | None = None) -> dict[str, Any]:
-        """``now``: sessions, and operations by their status. ``user``: whose jobs are shown; None: all."""
-        found: dict[str, Any] = {}
+        """``now``: numbers of sessions, and of operations by status. ``user``: owner of the jobs; None:
+        all."""
+        families: dict[str, Any] = {}
         for name, labels, value in self.samples(now, user):
             if labels:
-                found.setdefault(name, []).append({**dict(labels), "value": value})
+                families.setdefault(name, []).append({**dict(labels), "value": value})
             else:
-                found[name] = value
-        return found
+                families[name] = value
+        return families
 
     def as_text(self, now: Mapping[str, int], user: str | None = None) -> str:
         """As ``as_json``, in the text format of Prometheus."""
         return prometheus_text(self.samples(now, user))
 
     def samples(self, now: Mapping[str, int], user: str | None = None) -> Iterator[Sample]:
-        """Names, labels and values. Those of one family stand together."""
+        """Names, labels and values; samples of one family are adjacent."""
         with self._lock:
             yield "tidemill_sessions", (), now.get("sessions", 0)
             for status in OperationStatus:
@@ -87,13 +88,13 @@ FAMILIES = (
     "tidemill_requests_total",
     *job_metrics.FAMILIES,
 )
-"""Those that are single values: all but the times of requests."""
+"""The families with single values: all but the histogram of request times."""
 
 
 def _histogram(name: str, labels: Labels, latency: _Latency) -> Iterator[Sample]:
     count = 0
-    for bound, here in zip((*map(str, BUCKETS), "+Inf"), latency.counts, strict=True):
-        count += here
+    for bound, bucket_count in zip((*map(str, BUCKETS), "+Inf"), latency.counts, strict=True):
+        count += bucket_count
         yield f"{name}_bucket", (*labels, ("le", bound)), count
     yield f"{name}_sum", labels, latency.total
     yield f"{name}_count", labels, count

@@ -1,4 +1,4 @@
-"""One statement that a client has sent: where it stands, how to stop it, what it gave."""
+"""One statement that a client has sent: its status, its outcome, and how to stop it."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ _LOGGER = logging.getLogger("tidemill.gateway")
 
 @dataclass(frozen=True, slots=True)
 class Outcome:
-    """What a statement gave: its rows may still be coming."""
+    """The result of a statement. More rows may still arrive in ``pages``."""
 
     info: ResultInfo
     pages: Pages
@@ -34,8 +34,8 @@ class Outcome:
 
 @dataclass(slots=True)
 class Control:
-    """How to stop what an operation has under way. What is registered after the stop is stopped at once.
-    ``handle``: the operation's."""
+    """Stops the work of the operation with a ``handle``. Work that is registered after the stop is stopped at
+    once."""
 
     handle: str
     _stops: list[Callable[[], None]] = field(default_factory=list)
@@ -43,7 +43,8 @@ class Control:
     _lock: threading.Lock = field(default_factory=threading.Lock)
 
     def stop_with(self, stop: Callable[[], None]) -> None:
-        """``stop`` returns soon, does not raise, and may be called once the work has ended."""
+        """Registers ``stop``, which must return soon, must not raise, and may be called after the work's
+        end."""
         with self._lock:
             self._stops.append(stop)
             if not self._stopped:
@@ -66,16 +67,16 @@ Work = Callable[[Control], Outcome]
 
 @dataclass(slots=True, kw_only=True)
 class Operation:
-    """``work`` runs in a lane of its session; all else may be asked by any thread."""
+    """``work`` runs in a lane of its session; any thread may call the methods."""
 
     handle: str = field(default_factory=lambda: str(uuid.uuid4()))
     work: Work
     changed: Callable[[Operation, OperationStatus], None] = lambda *_: None
     submitted: dt.datetime = field(default_factory=lambda: dt.datetime.now(dt.UTC))
     statement: str = ""
-    """As it may be shown."""
+    """The text for users, with masked secrets."""
     brief: bool = False
-    """It is not expected to take long: it goes before others."""
+    """The operation should end soon, so it overtakes others."""
     control: Control = field(init=False)
     status: Status = field(init=False)
     outcome: Outcome | None = None
@@ -96,14 +97,14 @@ class Operation:
         error: TidemillError | None,
         changed: Callable[[Operation, OperationStatus], None],
     ) -> Operation:
-        """One that an earlier process has ended."""
-        made = cls(handle=handle, work=_nothing, submitted=submitted, changed=changed)
-        made.outcome, made.error = outcome, error
-        made.status = Status.ended(handle, status, made._tell)
-        return made
+        """An operation that ended in an earlier process."""
+        operation = cls(handle=handle, work=_nothing, submitted=submitted, changed=changed)
+        operation.outcome, operation.error = outcome, error
+        operation.status = Status.ended(handle, status, operation._tell)
+        return operation
 
     def submit(self, timeout: float) -> None:
-        """It waits for its turn; ``timeout`` in seconds from now, 0 for none."""
+        """Sets the status to PENDING. ``timeout`` in seconds from now, 0 for none."""
         self.status.move(OperationStatus.PENDING)
         if timeout > 0:
             self._timer = threading.Timer(timeout, self._time_out)
@@ -111,13 +112,13 @@ class Operation:
             self._timer.start()
 
     def run(self) -> None:
-        """Its turn has come; it may have been ended before."""
+        """Runs the work, unless the operation has ended before its turn."""
         if not self.status.try_move(OperationStatus.RUNNING):
             return
         try:
             outcome = self.work(self.control)
         except Exception as e:
-            self._fail(_own(e))
+            self._fail(_tidemill_error(e))
         else:
             self._finish(outcome)
         finally:
@@ -137,25 +138,26 @@ class Operation:
 
     @property
     def is_light(self) -> bool:
-        """It has come to its end, and what it holds is read and freed in no time: of one that was stopped
-        Spark may have to be told again."""
+        """Whether reading or closing the operation takes no time: it has ended by itself, and its result is
+        small. (To close a stopped operation may take another call to Spark.)"""
         by_itself = self.status.value in (OperationStatus.FINISHED, OperationStatus.ERROR)
         return by_itself and (self.outcome is None or self.outcome.pages.is_light)
 
     def cancel(self) -> None:
-        """StatusError where it has ended."""
+        """Stops the work. StatusError if the operation has ended."""
         self.status.move(OperationStatus.CANCELED)
         self.control.stop()
 
     def close(self) -> None:
-        """Frees what it holds; what still runs is stopped."""
+        """Stops the work and frees the result."""
         if self.status.try_move(OperationStatus.CLOSED):
             self.control.stop()
             if self.outcome is not None:
                 self.outcome.pages.close()
 
     def fetch(self, token: int, most: int) -> ResultPage:
-        """NOT_READY while it runs; raises what made it fail; StatusError where there is nothing to read."""
+        """A page of the result; NOT_READY while the work runs. Raises the work's error; StatusError if there
+        is no result."""
         outcome = self._readable()
         if outcome is None:
             return ResultPage(type=ResultType.NOT_READY, next_token=token)
@@ -168,7 +170,7 @@ class Operation:
         )
 
     def result_info(self) -> ResultInfo | None:
-        """What is known of the result before its rows; None while the statement runs."""
+        """The result's columns and kind; None while the statement runs."""
         outcome = self._readable()
         return None if outcome is None else outcome.info
 
@@ -192,7 +194,8 @@ class Operation:
             outcome.pages.close()
 
     def _fail(self, error: TidemillError) -> None:
-        """What fails after it was stopped, fails because of that."""
+        """Sets the status to ERROR. If the operation was stopped before, the stop caused the error: drops
+        it."""
         self.error = error
         if not self.status.try_move(OperationStatus.ERROR):
             self.error = None
@@ -209,10 +212,10 @@ def _nothing(control: Control) -> Outcome:
     raise InternalError("an operation of an earlier process does not run again")
 
 
-def _own(error: Exception) -> TidemillError:
+def _tidemill_error(error: Exception) -> TidemillError:
     if isinstance(error, TidemillError):
         return error
     _LOGGER.error("a statement failed in a way that it should not", exc_info=error)
-    made = InternalError(f"{type(error).__name__}: {error}")
-    made.__cause__ = error
-    return made
+    internal = InternalError(f"{type(error).__name__}: {error}")
+    internal.__cause__ = error
+    return internal

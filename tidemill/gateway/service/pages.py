@@ -1,9 +1,9 @@
-"""The rows of one result between the statement that makes them and the client that reads them.
+"""The buffer of one result's rows between the statement that produces them and the client that reads them.
 
-Segments of rows in order: the first of them in memory, the others as Arrow files. A page is cut where it is
-read, and is read again by the same token until its successor was asked for. A result that ends is kept until
-the operation is closed, so that a client may begin again; an endless one as long as it is small: then what
-was read is forgotten. Cost: a page of a segment on disk is a look into a mapped file.
+The rows are segments, in order: the first in memory, the others in Arrow files. A page is cut when the client
+reads it, and can be read again by the same token until the client reads the next page. A finite result is
+kept until the operation is closed, so that a client can start again. Of a streaming result, read rows are
+dropped once it exceeds its memory. Cost: a page of a segment on disk is a read of a mapped file.
 """
 
 from __future__ import annotations
@@ -30,7 +30,7 @@ _ROWS, _END, _NOTES = ".arrow", "end", "tokens"
 
 @dataclass(slots=True, kw_only=True)
 class _Segment:
-    """Rows ``start`` to ``end`` of the result; ``file`` holds them where ``table`` is None."""
+    """Rows ``start`` to ``end`` of the result; if ``table`` is None, ``file`` holds them."""
 
     start: int
     end: int
@@ -56,10 +56,10 @@ class Page:
 
 @dataclass(slots=True, kw_only=True)
 class Pages:
-    """One thread puts, any may read. ``folder`` is made when memory is full. ``ahead``: how many unread bytes
-    there may be before ``put`` waits. ``keep``: all rows stay until ``close``. ``durable``: a result that is
-    complete lies on disk, and another process finds it there (``restored``); a small one its operation keeps
-    (``small_rows``)."""
+    """One thread puts, any thread may read. ``folder`` is created when memory is full. ``ahead``: the limit
+    of unread bytes at which ``put`` waits. ``keep``: all rows stay until ``close``. ``durable``: a complete
+    result is on disk, where another process finds it (``restored``); a small result is stored with its
+    operation (``small_rows``) instead."""
 
     schema: pa.Schema
     folder: str
@@ -83,14 +83,14 @@ class Pages:
     _lock: threading.Condition = field(default_factory=threading.Condition)
 
     def put(self, rows: pa.Table) -> bool:
-        """Adds rows; waits while the reader is far behind. False when nobody will read them."""
+        """Adds rows; waits while the reader is far behind. Returns False if the result was closed."""
         for start in range(0, max(rows.num_rows, 0), _segment_rows(rows)):
             if not self._put(rows.slice(start, _segment_rows(rows))):
                 return False
         return not self._closed
 
     def finish(self) -> None:
-        """There are no more rows."""
+        """Marks the result as complete."""
         with self._lock:
             if self.durable and not self._closed and not self._forgot and not self._is_small():
                 for segment in self._segments:
@@ -101,13 +101,13 @@ class Pages:
             self._lock.notify_all()
 
     def fail(self, error: TidemillError) -> None:
-        """There are no more rows, because of ``error``: who reads on gets it after those there are."""
+        """Ends the result with ``error``, which is raised behind the last row."""
         with self._lock:
             self._error, self._done = error, True
             self._lock.notify_all()
 
     def close(self) -> None:
-        """Frees all; who puts is told so."""
+        """Frees all rows; ``put`` then returns False."""
         with self._lock:
             self._closed = True
             self._segments.clear()
@@ -116,12 +116,12 @@ class Pages:
                 shutil.rmtree(self.folder, ignore_errors=True)
 
     def wait_rows(self, timeout: float) -> None:
-        """Returns when there is something new to read, or after ``timeout`` seconds."""
+        """Returns once there are unread rows or the result has ended, or after ``timeout`` seconds."""
         with self._lock:
             self._lock.wait_for(lambda: self._rows > self._read or self._done or self._closed, timeout)
 
     def fetch(self, token: int, most: int = PAGE_ROWS) -> Page:
-        """The page of ``token``: the next one, or the one before again. TokenError for any other."""
+        """The page of ``token``: the next page, or the previous page again. TokenError for other tokens."""
         with self._lock:
             if self._closed:
                 raise GatewayError("The result has been closed.")
@@ -134,7 +134,7 @@ class Pages:
             raise TokenError(self._token, token)
 
     def rewind(self) -> None:
-        """The next page is the first again, with its token 0. GatewayError where rows have been forgotten."""
+        """Restarts with the first page and token 0. GatewayError if rows have been dropped."""
         with self._lock:
             if self._forgot:
                 raise GatewayError("The first rows of a result that does not end are not kept.")
@@ -142,11 +142,11 @@ class Pages:
 
     @property
     def is_light(self) -> bool:
-        """Whether to read it, or to close it, takes no time: it is complete, and small."""
+        """Whether reading or closing the result takes no time: it is complete and small."""
         return self._done and self._is_small()
 
     def small_rows(self) -> str:
-        """The rows as text (``restored``), of a small result that is complete; else ''."""
+        """The rows as base64 of an Arrow stream, if the result is small and complete; otherwise ''."""
         with self._lock:
             if not self.durable or not self._done or not self._is_small() or self._error is not None:
                 return ""
@@ -157,22 +157,22 @@ class Pages:
             return base64.b64encode(sink.getvalue()).decode("ascii")
 
     def _is_small(self) -> bool:
-        """Nothing of it is, or will be, on disk."""
+        """Whether no part of the result is, or will be, on disk."""
         return self.keep and not self._files and self._rows <= SMALL_ROWS and self._in_memory <= SMALL_BYTES
 
     @property
     def bytes(self) -> int:
-        """Of the rows it holds, in memory or on disk."""
+        """Bytes of the held rows, in memory or on disk."""
         with self._lock:
             return sum(s.bytes for s in self._segments)
 
     @property
     def token(self) -> int:
-        """Of the page that comes next."""
+        """The token of the next page."""
         return self._token
 
     def _next(self, most: int) -> Page:
-        """Forgets the page before: its successor is asked for."""
+        """Cuts the next page. The page before the current one may now be dropped."""
         if self._read == self._rows and self._done:
             if self._error is not None:
                 raise self._error
@@ -188,11 +188,11 @@ class Pages:
         return Page(self._cut(start, end), self._token)
 
     def _page_end(self, most: int) -> int:
-        held = next((s for s in self._segments if s.end > self._read), None)
-        if held is None:
+        segment = next((s for s in self._segments if s.end > self._read), None)
+        if segment is None:
             return self._read
-        fit = max(1, PAGE_BYTES * (held.end - held.start) // max(held.bytes, 1))
-        return min(self._rows, self._read + min(most, fit))
+        fitting_rows = max(1, PAGE_BYTES * (segment.end - segment.start) // max(segment.bytes, 1))
+        return min(self._rows, self._read + min(most, fitting_rows))
 
     def _cut(self, start: int, end: int) -> pa.Table:
         parts = [
@@ -222,7 +222,7 @@ class Pages:
             return True
 
     def _hold(self, segment: _Segment) -> None:
-        """In memory; epochs of a few rows become one segment, or there would be thousands."""
+        """Adds a segment in memory. Merges small segments: a streaming query may have thousands of epochs."""
         last = self._segments[-1] if self._segments and not self.keep else None
         if last is None or last.table is None or last.end - last.start >= PAGE_ROWS:
             self._segments.append(segment)
@@ -245,25 +245,26 @@ class Pages:
             os.makedirs(self.folder, mode=0o700, exist_ok=True)
 
     def _write_end(self) -> None:
-        """The mark that all rows are there."""
+        """Writes the marker file of a complete result."""
         self._make_folder()
         with open(os.path.join(self.folder, _END), "w", encoding="ascii") as file:
             file.write(str(self._rows))
 
     def _note(self, end: int) -> None:
-        """Where a page of a result that came bit by bit has ended: its tokens tell nothing of it."""
+        """Stores where a page of a streaming result ended, since its token does not imply the rows."""
         self._make_folder()
         with open(os.path.join(self.folder, _NOTES), "ab") as file:
             file.write(end.to_bytes(8, "big"))
 
     def _seek(self, token: int, most: int) -> None:
-        """The first token that a client of the process before asks for may be any that it was told of."""
+        """Moves to ``token`` after a restart: a client may continue with any token of the previous
+        process."""
         self._restored = False
-        ends = _noted(self.folder)
+        ends = _page_ends(self.folder)
         if not self.keep:
             if token <= len(ends):
                 self._token, self._read = token, ends[token - 1] if token else 0
-                _keep_notes(self.folder, token)
+                _truncate_page_ends(self.folder, token)
             return
         while self._token < token and self._read < self._rows:
             self._read = self._page_end(most)
@@ -273,17 +274,17 @@ class Pages:
         if self.keep or sum(s.bytes for s in self._segments) <= self.memory:
             return
         while self._segments and self._segments[0].end <= row:
-            gone = self._segments.pop(0)
+            dropped = self._segments.pop(0)
             self._forgot = True
-            if gone.file:
-                os.unlink(gone.file)
-            if gone.table is not None:
-                self._in_memory -= gone.bytes
+            if dropped.file:
+                os.unlink(dropped.file)
+            if dropped.table is not None:
+                self._in_memory -= dropped.bytes
 
 
 def restored(pages: Pages, small: str) -> bool:
-    """Fills empty ``pages`` with ``small`` rows, or what an earlier process left in their folder; False where
-    rows miss."""
+    """Fills empty ``pages`` with ``small`` rows, or with the files of an earlier process. Returns False if
+    rows are missing."""
     if small:
         with pa.ipc.open_stream(base64.b64decode(small)) as stream:
             pages.put(stream.read_all())
@@ -291,7 +292,7 @@ def restored(pages: Pages, small: str) -> bool:
         return True
     if not os.path.exists(os.path.join(pages.folder, _END)):
         return False
-    for start, size, file in sorted(_kept(pages.folder)):
+    for start, size, file in sorted(_segment_files(pages.folder)):
         with pa.memory_map(file) as source:
             rows = pa.ipc.open_file(source).read_all().num_rows
         if start != pages._rows:
@@ -303,14 +304,14 @@ def restored(pages: Pages, small: str) -> bool:
     return True
 
 
-def _kept(folder: str) -> Iterator[tuple[int, int, str]]:
+def _segment_files(folder: str) -> Iterator[tuple[int, int, str]]:
     for name in os.listdir(folder):
         if name.endswith(_ROWS):
             start, _, size = name.removesuffix(_ROWS).partition("-")
             yield int(start), int(size), os.path.join(folder, name)
 
 
-def _noted(folder: str) -> list[int]:
+def _page_ends(folder: str) -> list[int]:
     try:
         with open(os.path.join(folder, _NOTES), "rb") as file:
             data = file.read()
@@ -319,8 +320,8 @@ def _noted(folder: str) -> list[int]:
     return [int.from_bytes(data[place : place + 8], "big") for place in range(0, len(data) - 7, 8)]
 
 
-def _keep_notes(folder: str, count: int) -> None:
-    """Pages after these are cut anew."""
+def _truncate_page_ends(folder: str, count: int) -> None:
+    """Drops the stored page ends behind the first ``count``; those pages are cut again."""
     with suppress(FileNotFoundError):
         os.truncate(os.path.join(folder, _NOTES), count * 8)
 

@@ -1,8 +1,9 @@
-"""What of the service outlives its process: sessions, operations with their results, jobs.
+"""Stores the service's state that outlives its process: sessions, operations with their results, and jobs.
 
-Written before a client is told; read once, at the start. What was running then has an end: a query is an
-ERROR that says why, a job goes on after its last epoch. Where the store cannot be written a new session or
-statement is refused; what runs goes on, and its end is lost to the store.
+The service writes before it answers the client, and reads once, at the start. After a restart an interrupted
+query is an ERROR that says why, and a job continues after its last epoch. If the store cannot be written, the
+service refuses new sessions and statements; running statements continue, but the store does not learn of
+their end.
 """
 
 from __future__ import annotations
@@ -58,29 +59,30 @@ _LOST = "The gateway was restarted before all rows of the result were there. Sen
 
 
 class Memory(Protocol):
-    """What the service tells of its sessions and operations."""
+    """Receives the changes of the service's sessions and operations."""
 
     def session_opened(self, session: Session) -> None:
-        """Before its client knows of it; StateError refuses it."""
+        """Called before the client learns of the session. StateError refuses the session."""
         ...
 
     def session_changed(self, session: Session) -> None:
-        """A statement has run, and may have changed the session; nobody knows yet that it has ended."""
+        """Called after a statement that may have changed the session, before its client learns of the end."""
         ...
 
     def session_closed(self, handle: str) -> None: ...
 
     def submitted(self, session: Session, operation: Operation) -> Future[None]:
-        """Before it runs, or its client knows of it, which is when this is done; StateError refuses it."""
+        """Called before the operation runs. It runs, and its client learns of it, once the future is done.
+        StateError refuses the operation."""
         ...
 
     def operation_changed(self, operation: Operation, status: OperationStatus) -> None:
-        """``operation`` will have ``status`` next."""
+        """Called before ``operation`` changes to ``status``."""
         ...
 
 
 class Forgetful:
-    """Nothing outlives the process."""
+    """A ``Memory`` that stores nothing."""
 
     def session_opened(self, session: Session) -> None:
         return None
@@ -92,9 +94,9 @@ class Forgetful:
         return None
 
     def submitted(self, session: Session, operation: Operation) -> Future[None]:
-        made: Future[None] = Future()
-        made.set_result(None)
-        return made
+        done: Future[None] = Future()
+        done.set_result(None)
+        return done
 
     def operation_changed(self, operation: Operation, status: OperationStatus) -> None:
         return None
@@ -102,7 +104,8 @@ class Forgetful:
 
 @dataclass(slots=True, kw_only=True)
 class Keeping:
-    """A ``Memory`` in a store. ``jobs_folder``: where jobs without a checkpoint directory keep theirs."""
+    """A ``Memory`` in a store. ``jobs_folder``: parent of the checkpoint directories of jobs that name
+    none."""
 
     store: Store
     results: Results
@@ -134,19 +137,21 @@ class Keeping:
     def operation_changed(self, operation: Operation, status: OperationStatus) -> None:
         if self._ending.is_set():
             return
-        if status is OperationStatus.CLOSED:  # nobody waits: one that comes back goes with its session
-            self.store.remove_operation(operation.handle).add_done_callback(_noted)
+        if (
+            status is OperationStatus.CLOSED
+        ):  # no need to wait: a lost removal is repeated when the session closes
+            self.store.remove_operation(operation.handle).add_done_callback(_log_failure)
         elif status.is_terminal:
             error = None if operation.error is None else _error(operation.error)
             result = None if operation.outcome is None else _result(operation.outcome)
             self._try(lambda: self.store.end_operation(operation.handle, status.value, error, result))
 
     def kept_operations(self) -> dict[str, list[Operation]]:
-        """What the process before had, by session."""
-        found: dict[str, list[Operation]] = {}
+        """The operations of the previous process, by session."""
+        by_session: dict[str, list[Operation]] = {}
         for kept in self.store.operations():
-            found.setdefault(kept.session, []).append(self._operation(kept))
-        return found
+            by_session.setdefault(kept.session, []).append(self._operation(kept))
+        return by_session
 
     def _operation(self, kept: KeptOperation) -> Operation:
         status, outcome = OperationStatus(kept.status), None
@@ -166,11 +171,11 @@ class Keeping:
         pages = self.results.pages(info, handle, endless=not kept.get("whole", not kept["endless"]))
         return Outcome(info, pages) if restored(pages, kept.get("rows", "")) else None
 
-    def forget_results(self, known: Iterable[str]) -> None:
-        """Removes the pages of operations that nobody knows."""
-        names = set(known)
+    def forget_results(self, handles: Iterable[str]) -> None:
+        """Removes the pages of all operations but the ``known`` ones."""
+        known_handles = set(handles)
         for name in os.listdir(self.results.folder):
-            if name not in names:
+            if name not in known_handles:
                 shutil.rmtree(os.path.join(self.results.folder, name), ignore_errors=True)
 
     # -- jobs
@@ -190,23 +195,24 @@ class Keeping:
         )
 
     def kept_jobs(self) -> list[KeptJob]:
-        """Those that run, and of ended ones the last; others are forgotten now."""
-        found = self.store.jobs()
-        ended = [job for job in found if job.status != "RUNNING"]
+        """The running jobs and the last ended ones; removes older ended jobs."""
+        jobs = self.store.jobs()
+        ended = [job for job in jobs if job.status != "RUNNING"]
         old = {job.place for job in ended[: max(0, len(ended) - ENDED)]}
         for place in old:
             self.store.remove_job(place)
-        return [job for job in found if job.place not in old]
+        return [job for job in jobs if job.place not in old]
 
     def job_ended(self, place: str, status: str, error: str | None) -> None:
-        """What it has left goes with it, unless it failed: then somebody may want to look."""
+        """Stores the job's end, and removes its checkpoint directory unless it failed and may be
+        inspected."""
         if not self._ending.is_set():
             self._try(lambda: self.store.end_job(place, status, dt.datetime.now(dt.UTC), error))
             if status != "FAILED" and place.startswith(self.jobs_folder):
                 shutil.rmtree(place, ignore_errors=True)
 
     def job_seen(self, place: str, look: JobLook) -> None:
-        """What there is to show of it, now and then: a killed process may lose the last seconds of it."""
+        """Stores a job's metrics, now and then. A killed process may lose those of the last seconds."""
         if not self._ending.is_set():
             self._try(lambda: self.store.put_history(place, document(look)))
 
@@ -214,11 +220,15 @@ class Keeping:
         kept = self.store.history(place)
         try:
             return None if kept is None else restored_look(kept)
-        except (KeyError, TypeError, ValueError):  # another version's: it is only shown
+        except (
+            KeyError,
+            TypeError,
+            ValueError,
+        ):  # written by another version; the history is only for display
             return None
 
     def end(self) -> None:
-        """From now on what stops does so with the process: the next one finds it as it is now."""
+        """Stores nothing from now on: the next process finds the state of this moment."""
         self._ending.set()
 
     @staticmethod
@@ -229,7 +239,7 @@ class Keeping:
             _LOGGER.exception("the gateway's store was not written")
 
 
-def _noted(written: Future[None]) -> None:
+def _log_failure(written: Future[None]) -> None:
     if written.exception() is not None:
         _LOGGER.error("the gateway's store was not written", exc_info=written.exception())
 
@@ -253,7 +263,7 @@ def _restored_error(kept: Json) -> TidemillError:
 
 
 def _result(outcome: Outcome) -> Json:
-    """With the rows, where there are few."""
+    """The result as JSON, with its rows if they are few."""
     info = outcome.info
     return {
         "fields": [[f.name, str(f.type)] for f in info.fields],

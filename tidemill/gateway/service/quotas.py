@@ -1,4 +1,4 @@
-"""How much one user may have: sessions, statements under way, bytes of open results."""
+"""Limits per user: sessions, waiting and running statements, and bytes of open results."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from tidemill.gateway.service.sessions import Session
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Quotas:
-    """0 is no limit. Each check looks at what the user has now: a number of his sessions and operations."""
+    """0 is no limit. Each check counts the user's current sessions and operations."""
 
     sessions: int = 0
     operations: int = 0
@@ -29,26 +29,26 @@ class Quotas:
             result_bytes=config.read(g.USER_RESULTS).bytes,
         )
 
-    def check_session(self, held: Sequence[Session]) -> None:
-        """LimitError where one more would be too many."""
-        if self.sessions and len(held) >= self.sessions:
+    def check_session(self, sessions: Sequence[Session]) -> None:
+        """LimitError if the user may not open another session."""
+        if self.sessions and len(sessions) >= self.sessions:
             raise LimitError(
-                f"You have {len(held)} sessions open, as many as a user may have.",
+                f"You have {len(sessions)} sessions open, as many as a user may have.",
                 hint=f"Close one, or ask for a larger '{g.USER_SESSIONS.key}'.",
             )
 
-    def check_statement(self, held: Sequence[Session]) -> None:
-        """LimitError where one more statement would be too many, or the results are too large already."""
+    def check_statement(self, sessions: Sequence[Session]) -> None:
+        """LimitError if the user may not run another statement, or has results beyond the limit."""
         if not self.operations and not self.result_bytes:
             return
-        found = [operation for session in held for operation in list(session.operations.values())]
-        busy = sum(not operation.status.value.is_terminal for operation in found)
+        operations = [operation for session in sessions for operation in list(session.operations.values())]
+        busy = sum(not operation.status.value.is_terminal for operation in operations)
         if self.operations and busy >= self.operations:
             raise LimitError(
                 f"{busy} of your statements wait or run, as many as a user may have.",
                 hint=f"Wait for one, cancel one, or ask for a larger '{g.USER_OPERATIONS.key}'.",
             )
-        size = sum(map(_size, found)) if self.result_bytes else 0
+        size = sum(map(_size, operations)) if self.result_bytes else 0
         if size > self.result_bytes > 0:
             raise LimitError(
                 f"Your open results have {size} bytes, more than a user may have.",

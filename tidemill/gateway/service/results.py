@@ -1,7 +1,7 @@
-"""From what a statement answers to pages: rows of one schema, from the first to the last.
+"""Turns the result of a statement into pages of rows with one schema.
 
-Rows that are there are put at once. A streaming query gives its rows through a thread of its own, which waits
-while the reader is far behind: nothing else waits for it.
+Rows of a finished result are put at once. A thread of its own puts the rows of a streaming query; the thread
+waits while the reader is far behind (backpressure), and nothing else waits for it.
 """
 
 from __future__ import annotations
@@ -31,13 +31,13 @@ _NEVER = 1 << 62
 
 @dataclass(frozen=True, slots=True)
 class Results:
-    """``folder``: where the results of all sessions lie, each in a folder of its operation's name."""
+    """``folder`` holds the results of all sessions, each in a folder named by its operation."""
 
     config: Configuration
     folder: str
 
     def of(self, result: TableResult, work: str, control: Control) -> Outcome:
-        """``work``: by which a batch job goes, which has no name of its own."""
+        """The outcome of a statement. ``work``: the id of a batch job, which has no id of its own."""
         if result.kind is StatementKind.INSERT:
             return self._of_insert(result, work, control)
         if result.job is not None:
@@ -61,7 +61,7 @@ class Results:
         return Outcome(info, pages)
 
     def _of_insert(self, result: TableResult, work: str, control: Control) -> Outcome:
-        """The id of its job, which goes on when the operation is closed."""
+        """One row with the job id of an INSERT. The job continues if the operation is closed."""
         job_id = _job_id(result, work)
         fields = (Field("job id", STRING),)
         info = ResultInfo(
@@ -72,7 +72,7 @@ class Results:
         return Outcome(info, pages)
 
     def pages(self, info: ResultInfo, name: str, *, endless: bool) -> Pages:
-        """Empty pages for a result; ``endless``: its rows may be too many to keep."""
+        """Empty pages for a result. ``endless``: a streaming result, whose read rows are dropped."""
         schema = arrow_schema(info.fields)
         return Pages(
             schema=schema.append(pa.field(KIND_COLUMN, _KIND_TYPE)) if info.changelog else schema,
@@ -85,7 +85,7 @@ class Results:
 
 
 def _job_id(result: TableResult, work: str) -> str:
-    """What ran in batch has no job of its own: it goes by the name of its work."""
+    """The result's job id. A batch statement has no job, so its job id is ``work``."""
     if result.job is not None:
         return result.job.job_id
     return work if result.kind in (StatementKind.QUERY, StatementKind.INSERT) else ""
@@ -99,7 +99,7 @@ def _fill(tables: Iterable[pa.Table], info: ResultInfo, pages: Pages) -> None:
 
 
 def _feed(result: TableResult, info: ResultInfo, pages: Pages) -> None:
-    """Until the job ends or nobody reads; who reads gets what made it fail."""
+    """Fills ``pages`` until the job ends or nobody reads. The reader gets the job's error."""
     try:
         _fill(result.tables(), info, pages)
     except TidemillError as e:
@@ -112,13 +112,13 @@ def _feed(result: TableResult, info: ResultInfo, pages: Pages) -> None:
 
 
 def _uniform(table: pa.Table, info: ResultInfo, schema: pa.Schema) -> pa.Table:
-    """In the schema of all pages of the result."""
+    """``table`` cast to the schema of the result's pages."""
     if table.schema.equals(schema):
         return table
-    columns = [table.column(place) for place in range(len(info.fields))]
+    columns = [table.column(index) for index in range(len(info.fields))]
     if schema.names[-1:] == [KIND_COLUMN]:
-        changes = KIND_COLUMN in table.column_names
-        columns.append(table.column(KIND_COLUMN) if changes else _inserts(table.num_rows))
+        has_kinds = KIND_COLUMN in table.column_names
+        columns.append(table.column(KIND_COLUMN) if has_kinds else _inserts(table.num_rows))
     return pa.table([c.cast(f.type) for c, f in zip(columns, schema, strict=True)], schema=schema)
 
 

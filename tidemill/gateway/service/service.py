@@ -1,7 +1,7 @@
-"""The gateway's service: what every endpoint calls, whatever its wire.
+"""The gateway's service, which all endpoints call, whatever their protocol.
 
-Calls return at once; what takes time runs in the session's lane. Every call names the user who asks: '' where
-nobody has to say who he is.
+Calls return at once; statements run in the session's lane. Every call names its user: '' without
+authentication.
 """
 
 from __future__ import annotations
@@ -43,13 +43,14 @@ from tidemill.sql.shown import shown_statement
 
 _CONFIGURING_SECONDS = 600.0
 _BRIEF = frozenset({"SHOW", "DESCRIBE", "DESC", "SET", "RESET", "USE"})
-"""How statements begin that look something up, or take something down: no query is planned for them."""
+"""First words of statements that only look something up or store a setting: they plan no query."""
 
 
 @dataclass(slots=True, kw_only=True)
 class Gateway:
-    """``new_session``: what runs the statements of a user's session that starts with these properties; None
-    where there are no sessions, and jobs can only be looked at. ``memory``: what outlives the process."""
+    """``new_session`` creates the statement runner of a new session, from its properties and its user; None
+    if the gateway has no sessions and only shows jobs. ``memory`` stores the state that outlives the
+    process."""
 
     config: Configuration
     new_session: Callable[[Mapping[str, str], str], Statements] | None
@@ -61,13 +62,13 @@ class Gateway:
     metrics: Metrics = field(default_factory=Metrics)
     telemetry: Telemetry = field(default_factory=Silent)
     jobs: Callable[[str], Jobs] = lambda _: Jobs()
-    """The INSERTs of a user."""
+    """The jobs of a user's INSERTs."""
     records: Callable[[str], Records] = lambda _: Records("", 0)
-    """A user's jobs that have ended."""
+    """The records of a user's ended jobs."""
     permissions: Callable[[str], Permissions] = lambda _: EVERYTHING
-    """What a user may reach."""
+    """The permissions of a user."""
     watches: dict[str, JobWatch] = field(default_factory=dict)
-    """What the jobs of each user do (``watch``)."""
+    """By user; see ``watch``."""
 
     def __post_init__(self) -> None:
         read = self.config.read
@@ -88,8 +89,8 @@ class Gateway:
         self.sessions.start()
 
     def close(self) -> None:
-        """Takes no more statements and stops those that run; sessions stay for the next process, where there
-        is a memory."""
+        """Refuses new statements and stops the running ones. If there is a memory, the next process has the
+        sessions again."""
         self.sessions.end()
         self.workers.close()
         for session in self.sessions.of(None):
@@ -99,25 +100,25 @@ class Gateway:
     # -- sessions
 
     def open_session(self, properties: Mapping[str, str], *, name: str = "", user: str = "") -> str:
-        """The handle of a new session; ValidationError for properties that are refused at once."""
+        """Opens a session and returns its handle. ValidationError if a property is invalid."""
         if self.new_session is None:
             raise NotSupportedError("There are no sessions here: jobs can be looked at, a gateway runs SQL.")
         self.quotas.check_session(self.sessions.of(user))
         statements = self.new_session(properties, user)
-        made = self.sessions.open(name, user, statements, self.workers, self.memory.session_opened)
-        self.audit.note("open session", user, session=made.handle, name=name)
-        return made.handle
+        session = self.sessions.open(name, user, statements, self.workers, self.memory.session_opened)
+        self.audit.note("open session", user, session=session.handle, name=name)
+        return session.handle
 
     def close_session(self, session: str, *, user: str = "") -> None:
-        """Ends what it runs and frees what it holds; jobs that its INSERTs have started go on."""
+        """Stops the session's statements and frees its results. Jobs of its INSERTs continue."""
         self.audit.note("close session", user, session=session)
         self.sessions.close(session, user)
 
     def configure_session(self, session: str, statement: str, *, timeout: float = 0, user: str = "") -> None:
-        """Runs SET, RESET, CREATE, DROP, ALTER, USE and the like, to the end; others are refused."""
+        """Runs SET, RESET, CREATE, DROP, ALTER, USE and the like, and waits for the end. Refuses others."""
         opened = self.sessions.get(session, user)
         self.audit.note("configure session", user, session=session, statement=shown_statement(statement))
-        operation = Operation(work=self._noticed(opened, partial(opened.statements.configure, statement)))
+        operation = Operation(work=self._remembered(opened, partial(opened.statements.configure, statement)))
         opened.submit(operation, timeout)
         try:
             operation.status.wait_ended(timeout or _CONFIGURING_SECONDS)
@@ -130,7 +131,7 @@ class Gateway:
             operation.close()
 
     def session_config(self, session: str, *, user: str = "") -> dict[str, str]:
-        """The session's options as they are now, secrets masked."""
+        """The session's current options, with masked secrets."""
         return dict(self.sessions.get(session, user).statements.options())
 
     def heartbeat(self, session: str, *, user: str = "") -> None:
@@ -138,7 +139,7 @@ class Gateway:
         self.sessions.get(session, user)
 
     def list_sessions(self, *, user: str | None = "") -> list[SessionInfo]:
-        """A user's sessions with their operations; None is all."""
+        """A user's sessions with their operations; those of all users for None."""
         return [session.info() for session in self.sessions.of(user)]
 
     def catalog(self, session: str, *, user: str = "") -> SessionCatalog:
@@ -146,11 +147,11 @@ class Gateway:
         return self.sessions.get(session, user).statements.catalog()
 
     def complete(self, session: str, statement: str, position: int, *, user: str = "") -> list[str]:
-        """What may stand at ``position`` of ``statement``."""
+        """Completions for ``position`` of ``statement``."""
         return self.sessions.get(session, user).statements.complete(statement, position)
 
     def watch(self, user: str) -> JobWatch:
-        """What the jobs of a user do."""
+        """The live view of a user's jobs."""
         return self.watches.setdefault(user, JobWatch())
 
     # -- operations
@@ -165,9 +166,9 @@ class Gateway:
         timeout: float = 0,
         user: str = "",
     ) -> str:
-        """Submits a statement; its handle. ``options`` hold for it alone; ``then`` makes its result of what
-        it gave; ``timeout`` in seconds, 0 for none. What is wrong with it shows in its status, and when its
-        result is read."""
+        """Submits a statement and returns the handle of its operation. ``options`` apply to this statement
+        only; ``then`` maps its outcome; ``timeout`` is in seconds, 0 for none. An error of the statement
+        appears in the operation's status, and is raised when its result is read."""
         return self.executing(session, statement, options, then=then, timeout=timeout, user=user).result()
 
     def executing(
@@ -180,21 +181,21 @@ class Gateway:
         timeout: float = 0,
         user: str = "",
     ) -> Future[str]:
-        """As ``execute``, for who does not wait."""
+        """``execute`` without waiting for the operation to be stored."""
         run = partial(self.sessions.get(session, user).statements.run, statement, dict(options or {}))
         work = run if then is None else lambda control: then(run(control))
         return self._submitting(session, work, shown_statement(statement), timeout, user)
 
     def submit(self, session: str, work: Work, *, shown: str = "", timeout: float = 0, user: str = "") -> str:
-        """As ``execute``, of any work: it runs in its turn among the session's statements. ``shown``: what
-        people are told of it."""
+        """``execute`` for any ``work``: it runs in its turn among the session's statements. ``shown``: the
+        text of the operation for users."""
         return self._submitting(session, work, shown, timeout, user).result()
 
     def _submitting(self, session: str, work: Work, shown: str, timeout: float, user: str) -> Future[str]:
         opened = self.sessions.get(session, user)
         self.quotas.check_statement(self.sessions.of(user))
         operation = Operation(
-            work=self._noticed(opened, work),
+            work=self._remembered(opened, work),
             changed=self._operation_changed,
             statement=shown,
             brief=_is_brief(shown),
@@ -203,16 +204,16 @@ class Gateway:
         self.audit.note("execute", user, **ids, statement=shown)
         submitted: Future[str] = Future()
 
-        def taken_down(written: Future[None]) -> None:
+        def stored(written: Future[None]) -> None:
             try:
                 written.result()
                 opened.submit(operation, timeout)
-            except Exception as e:  # any: who waits for the future would wait for ever
+            except Exception as e:  # any error: a caller that waits for the future must not hang
                 submitted.set_exception(e)
             else:
                 submitted.set_result(operation.handle)
 
-        self.memory.submitted(opened, operation).add_done_callback(taken_down)
+        self.memory.submitted(opened, operation).add_done_callback(stored)
         return submitted
 
     def _operation_changed(self, operation: Operation, status: OperationStatus) -> None:
@@ -222,25 +223,25 @@ class Gateway:
             self.telemetry.ended(operation, status)
 
     def epoch(self, progress: EpochProgress, user: str = "") -> None:
-        """A job of ``user`` has committed an epoch."""
+        """Records that a job of ``user`` has committed an epoch."""
         self.metrics.jobs.epoch(progress, user)
         self.telemetry.epoch(progress)
 
     def job_event(self, event: JobEvent, user: str = "") -> None:
-        """A job of ``user`` has begun, or failed."""
+        """Records that a job of ``user`` has begun, or failed."""
         self.metrics.jobs.event(event, user)
 
     def job_statuses(self, user: str) -> dict[str, str]:
-        """Of a user's jobs, by their ids."""
+        """The statuses of a user's jobs, by job id."""
         return {started.job.job_id: started.job.status for started in self.jobs(user).all()}
 
     def now(self) -> dict[str, int]:
-        """How many sessions there are, and operations by their status."""
+        """The number of sessions, and of operations by status: ``{"sessions": 2, "RUNNING": 1}``."""
         sessions = self.sessions.of(None)
         statuses = Counter(o.status.value.value for s in sessions for o in list(s.operations.values()))
         return {"sessions": len(sessions), **statuses}
 
-    def _noticed(self, session: Session, work: Work) -> Work:
+    def _remembered(self, session: Session, work: Work) -> Work:
         def run(control: Control) -> Outcome:
             outcome = work(control)
             self.memory.session_changed(session)
@@ -252,46 +253,46 @@ class Gateway:
         return self.operation(session, operation, user).info()
 
     def wait(self, session: str, operation: str, seconds: float, *, user: str = "") -> OperationInfo:
-        """As ``operation_info``, after it has ended or ``seconds`` have passed."""
-        found = self.operation(session, operation, user)
-        found.status.wait_ended(seconds)
-        return found.info()
+        """``operation_info`` once the operation has ended or ``seconds`` have passed."""
+        running = self.operation(session, operation, user)
+        running.status.wait_ended(seconds)
+        return running.info()
 
     def cancel(self, session: str, operation: str, *, user: str = "") -> OperationStatus:
-        """Stops the statement and Spark's work for it; StatusError where it has ended."""
-        found = self.operation(session, operation, user)
+        """Stops the statement and its Spark jobs. StatusError if the operation has ended."""
+        running = self.operation(session, operation, user)
         self.audit.note("cancel", user, session=session, operation=operation)
-        found.cancel()
-        return found.status.value
+        running.cancel()
+        return running.status.value
 
     def stop_rows(self, session: str, operation: str, *, user: str = "") -> None:
-        """Ends the query of an operation that has ended and gives rows still: those there are can be read."""
+        """Ends the streaming query of a finished operation. The rows it has produced can still be read."""
         self.operation(session, operation, user).control.stop()
 
     def close_operation(self, session: str, operation: str, *, user: str = "") -> None:
-        """Frees its result and ends its query, if it gives rows still. One that is gone is fine."""
+        """Frees the operation's result and ends its query. No error if the operation is gone."""
         opened = self.sessions.get(session, user)
-        found = opened.operations.pop(operation.lower(), None)
-        if found is not None:
-            found.close()
+        closing = opened.operations.pop(operation.lower(), None)
+        if closing is not None:
+            closing.close()
 
     def result_info(self, session: str, operation: str, *, user: str = "") -> ResultInfo | None:
-        """Columns and more, before any row is read; None while the statement runs."""
+        """The result's columns and kind, before any row is read; None while the statement runs."""
         return self.operation(session, operation, user).result_info()
 
     def fetch(
         self, session: str, operation: str, token: int, *, most: int = PAGE_ROWS, user: str = ""
     ) -> ResultPage:
-        """A page of at most ``most`` rows; an endless query gives empty pages while there are none."""
+        """A page of at most ``most`` rows. A streaming query gives an empty page if it has no new rows."""
         return self.operation(session, operation, user).fetch(token, most)
 
     def wait_rows(self, session: str, operation: str, token: int, seconds: float, *, user: str = "") -> None:
-        """Returns when the page of ``token`` has rows, or is the last one, or after ``seconds``."""
-        found = self.operation(session, operation, user)
-        if not found.status.wait_ended(seconds):
+        """Returns once the page of ``token`` has rows or is the last page, or after ``seconds``."""
+        running = self.operation(session, operation, user)
+        if not running.status.wait_ended(seconds):
             return
-        if found.outcome is not None and token == found.outcome.pages.token:
-            found.outcome.pages.wait_rows(seconds)
+        if running.outcome is not None and token == running.outcome.pages.token:
+            running.outcome.pages.wait_rows(seconds)
 
     def fetch_next(
         self,
@@ -303,23 +304,23 @@ class Gateway:
         wait: float = 0,
         user: str = "",
     ) -> ResultPage:
-        """As ``fetch``, for wires without tokens: the rows after those read last, or with ``first`` from the
-        beginning. Waits up to ``wait`` seconds for rows."""
-        found = self.operation(session, operation, user)
-        if found.outcome is not None:
+        """``fetch`` for protocols without tokens: the next unread rows, or with ``first`` the first rows
+        again. Waits up to ``wait`` seconds for rows."""
+        running = self.operation(session, operation, user)
+        if running.outcome is not None:
             if first:
-                found.outcome.pages.rewind()
+                running.outcome.pages.rewind()
             if wait > 0:
-                found.outcome.pages.wait_rows(wait)
-        return found.fetch(0 if found.outcome is None else found.outcome.pages.token, most)
+                running.outcome.pages.wait_rows(wait)
+        return running.fetch(0 if running.outcome is None else running.outcome.pages.token, most)
 
     def operation(self, session: str, operation: str, user: str = "") -> Operation:
-        """UnknownOperationError where there is none."""
+        """The operation with a handle. UnknownOperationError if there is none."""
         opened = self.sessions.get(session, user)
-        found = opened.operations.get(operation.lower())
-        if found is None:
+        known = opened.operations.get(operation.lower())
+        if known is None:
             raise UnknownOperationError(operation)
-        return found
+        return known
 
 
 def _is_brief(statement: str) -> bool:

@@ -1,4 +1,4 @@
-"""The open sessions: by handle, up to a limit, closed when nobody uses them."""
+"""The open sessions, by handle. Their number is limited, and idle sessions are closed."""
 
 from __future__ import annotations
 
@@ -17,40 +17,40 @@ from tidemill.gateway.service.workers import Lane, Workers
 
 
 class Statements(Protocol):
-    """What runs one session's statements. ``run`` and ``configure`` are called by one thread at a time."""
+    """Runs the statements of one session. Only one thread at a time calls ``run`` and ``configure``."""
 
     def run(self, text: str, options: Mapping[str, str], control: Control) -> Outcome:
-        """Runs a statement with ``options`` over those of the session; TidemillError."""
+        """Runs a statement, with ``options`` overriding those of the session. Raises TidemillError."""
         ...
 
     def configure(self, text: str, control: Control) -> Outcome:
-        """Runs a statement that changes the session and gives no rows; refuses others."""
+        """Runs a statement that changes the session and returns no rows; refuses others."""
         ...
 
     def options(self) -> Mapping[str, str]:
-        """The session's options, secrets masked."""
+        """The session's options, with masked secrets."""
         ...
 
     def snapshot(self) -> dict[str, Any]:
-        """What makes the session again, as JSON."""
+        """The JSON document from which the session can be restored."""
         ...
 
     def changed(self) -> bool:
-        """Whether a statement since the last time may have changed what a snapshot has."""
+        """Whether a statement since the last call may have changed the snapshot."""
         ...
 
     def catalog(self) -> SessionCatalog:
-        """What the session can name."""
+        """The catalogs, tables and functions that the session can name."""
         ...
 
     def complete(self, text: str, position: int) -> list[str]:
-        """What may stand at ``position``."""
+        """Completions for ``position``."""
         ...
 
 
 @dataclass(slots=True, kw_only=True)
 class Session:
-    """``clock`` gives seconds that only grow."""
+    """``clock``: a monotonic clock in seconds."""
 
     handle: str
     name: str
@@ -68,10 +68,10 @@ class Session:
         self.used = self.clock()
 
     def operation(self, handle: str) -> Operation:
-        found = self.operations.get(handle)
-        if found is None:
+        operation = self.operations.get(handle)
+        if operation is None:
             raise UnknownOperationError(handle)
-        return found
+        return operation
 
     def submit(self, operation: Operation, timeout: float) -> None:
         """Nobody else knows of the operation before: it is not ended by others until it waits."""
@@ -108,8 +108,8 @@ class Session:
 
 @dataclass(slots=True, kw_only=True)
 class Sessions:
-    """``idle`` and ``interval`` in seconds; 0 closes nothing by itself. Nobody gets at another user's
-    session: for others it does not exist."""
+    """``idle`` and ``interval`` are in seconds; 0 disables the closing of idle sessions. A user cannot reach
+    another user's sessions: for him they do not exist."""
 
     most: int
     idle: float
@@ -121,7 +121,7 @@ class Sessions:
     _ending: threading.Event = field(default_factory=threading.Event)
 
     def start(self) -> None:
-        """Begins to look for idle sessions."""
+        """Starts the thread that closes idle sessions."""
         if self.idle > 0 and self.interval > 0:
             threading.Thread(target=self._watch, name="tidemill-gateway-idle", daemon=True).start()
 
@@ -133,8 +133,9 @@ class Sessions:
         workers: Workers,
         opened: Callable[[Session], None] = lambda _: None,
     ) -> Session:
-        """LimitError where there are as many as there may be; ``opened`` hears of it before anybody else."""
-        made = Session(
+        """Opens a session. LimitError if there are ``most`` sessions. ``opened`` is called before the session
+        is returned; its error closes the session."""
+        session = Session(
             handle=str(uuid.uuid4()),
             name=name,
             user=user,
@@ -149,43 +150,44 @@ class Sessions:
                     f"{self.most}",
                     hint="Close a session, or raise 'sql-gateway.session.max-num'.",
                 )
-            self._open[made.handle] = made
+            self._open[session.handle] = session
         try:
-            opened(made)
+            opened(session)
         except BaseException:
-            self._close(made.handle)
+            self._close(session.handle)
             raise
-        return made
+        return session
 
     def put_back(self, session: Session) -> None:
-        """One that an earlier process had open."""
+        """Adds a session of an earlier process."""
         self._open[session.handle] = session
 
     def get(self, handle: str, user: str) -> Session:
-        """The session, used now."""
-        found = self._open.get(handle.lower())
-        if found is None or found.user != user:
+        """The user's session with a handle, whose idle time restarts. UnknownSessionError if there is
+        none."""
+        session = self._open.get(handle.lower())
+        if session is None or session.user != user:
             raise UnknownSessionError(handle)
-        found.used = self.clock()
-        return found
+        session.used = self.clock()
+        return session
 
     def close(self, handle: str, user: str) -> None:
         self.get(handle, user)
         self._close(handle.lower())
 
     def of(self, user: str | None) -> list[Session]:
-        """Those of a user; None is all."""
+        """A user's sessions; None: all sessions."""
         return [s for s in list(self._open.values()) if user is None or s.user == user]
 
     def close_idle(self) -> None:
-        """Closes the sessions that nobody has used for too long and that run nothing."""
+        """Closes the sessions that were unused for ``idle`` seconds and run no statement."""
         now = self.clock()
         for session in list(self._open.values()):
             if now - session.used > self.idle and not session.is_busy:
                 self._close(session.handle)
 
     def end(self) -> None:
-        """Looks for idle sessions no more."""
+        """Stops the thread that closes idle sessions."""
         self._ending.set()
 
     def _close(self, handle: str) -> None:

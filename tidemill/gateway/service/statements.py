@@ -1,7 +1,8 @@
-"""How the statements of one session run: what TableEnvironment does, plus what only a gateway needs.
+"""Runs the statements of one session with a TableEnvironment, and adds the features that only a gateway
+needs.
 
-One statement at a time. ``BEGIN STATEMENT SET`` collects the INSERTs that follow until ``END`` runs them as
-one job. With ``table.dml-sync`` an INSERT's operation ends with its job.
+Statements run one at a time. After ``BEGIN STATEMENT SET`` the INSERTs are collected until ``END`` runs them
+as one job. With ``table.dml-sync`` an INSERT's operation ends with its job.
 """
 
 from __future__ import annotations
@@ -58,10 +59,10 @@ CONFIGURING: tuple[type[s.Statement], ...] = (
     s.AddJar,
     s.RemoveJar,
 )
-"""What changes a session: these are what ``configure`` takes, and after these a snapshot is another one."""
+"""Statements that change a session: ``configure`` accepts them, and the snapshot changes after them."""
 
 _MORE = (";", "--", "/*")
-"""What text has that is more than one statement, or not a statement alone."""
+"""Only a text with one of these may be more than one statement, or have comments."""
 _OPENS_A_SET = re.compile(r"BEGIN\s+STATEMENT\s+SET\b", re.IGNORECASE)
 _QUERY = "collect"
 JobStarted = Callable[[JobHandle, str, Json], None]
@@ -69,8 +70,9 @@ JobStarted = Callable[[JobHandle, str, Json], None]
 
 @dataclass(slots=True, kw_only=True)
 class SqlStatements:
-    """The statements of one session. ``job_started`` and ``job_altered`` hear of an INSERT's job, with the
-    statement that starts it again in a session of the snapshot, before anybody is told of it."""
+    """The statements of one session. ``job_started`` and ``job_altered`` are called with the job of an
+    INSERT, before the client learns of the job. They get the statement and the snapshot that start the job
+    again."""
 
     environment: TableEnvironment
     results: Results
@@ -79,7 +81,7 @@ class SqlStatements:
     _set: list[str] | None = None
     _changed: bool = False
     _warned: int = 0
-    """Of how many of the session's warnings its client has heard."""
+    """The number of the session's warnings that its client has received."""
 
     def run(self, text: str, options: Mapping[str, str], control: Control) -> Outcome:
         work = uuid.uuid4().hex
@@ -120,7 +122,7 @@ class SqlStatements:
 
     @classmethod
     def restored(cls, kept: Json, results: Results, job_started: JobStarted) -> SqlStatements:
-        """As ``snapshot`` took them down."""
+        """The statements of a session from its ``snapshot``."""
         return cls(
             environment=restored_environment(kept), results=results, job_started=job_started, _set=kept["set"]
         )
@@ -129,12 +131,12 @@ class SqlStatements:
         return {**snapshot.taken(self.environment.context), "set": self._set}
 
     def changed(self) -> bool:
-        """Whether a statement since the last time may have changed what a snapshot has."""
+        """Whether a statement since the last call may have changed the snapshot."""
         changed, self._changed = self._changed, False
         return changed
 
     def _list(self, result: TableResult, job_id: str) -> None:
-        """A query is a job of its user's, too, as is an INSERT in batch, which has ended by now."""
+        """Adds a query, or an INSERT in batch mode, which has ended, to the user's jobs."""
         if result.kind is StatementKind.QUERY:
             self.environment.context.jobs.add_query(result.job or EndedJob(job_id, _QUERY, "FINISHED"))
         elif result.kind is StatementKind.INSERT and result.job is None:
@@ -142,7 +144,7 @@ class SqlStatements:
             self.environment.context.jobs.add_query(EndedJob(job_id, name, "FINISHED"))
 
     def _with_warnings(self, outcome: Outcome) -> Outcome:
-        """What the user was warned of since the last statement that did not fail."""
+        """``outcome`` with the warnings since the last successful statement."""
         warnings = self.environment.context.warnings[self._warned :]
         if not warnings:
             return outcome
@@ -150,7 +152,7 @@ class SqlStatements:
         return replace(outcome, info=replace(outcome.info, warnings=tuple(warnings)))
 
     def _statement_of(self, text: str) -> s.Statement | None:
-        """What ``text`` asks for; None for what opens a statement set, adds to it, or ends an empty one."""
+        """The statement to run; None if ``text`` opens a statement set, adds to it, or ends an empty one."""
         words = tuple(text.rstrip("; \n").upper().split())
         if words == ("BEGIN", "STATEMENT", "SET") and self._set is None:
             self._set, self._changed = [], True
@@ -165,7 +167,7 @@ class SqlStatements:
                 "Only 'INSERT/CREATE TABLE AS' statement is allowed in Statement Set or use 'END' statement "
                 "to submit Statement Set."
             )
-        planning.bind_insert(self.environment.context, statement)  # what is wrong with it is said now
+        planning.bind_insert(self.environment.context, statement)  # raises the INSERT's errors now
         self._set.append(statement.text)
         self._changed = True
         return None
@@ -184,24 +186,26 @@ class SqlStatements:
     def _at_work(
         self, statement: s.Statement, work: str, options: Mapping[str, str], control: Control
     ) -> Iterator[None]:
-        """``options`` over the session's while a statement runs; what SET changes takes none along."""
+        """While the statement runs, ``options`` override the session's; but not for SET and RESET."""
         context = self.environment.context
         before = context.configuration
         context.permissions.check_options(options)
         changes = isinstance(statement, s.SetOption | s.ResetOption)
         if not changes:
-            context.configuration = Configuration({**before, **_own(statement, before), **options})
-        waited = context.configuration.read(table_options.DML_SYNC)
+            context.configuration = Configuration(
+                {**before, **_implied_options(statement, before), **options}
+            )
+        waits_for_job = context.configuration.read(table_options.DML_SYNC)
 
         def started(job: JobHandle) -> None:
-            whole = {**snapshot.taken(context, whole=True), "set": None}
-            self.job_started(job, _insert_text(statement, self.environment), whole)
-            if waited:
+            full_snapshot = {**snapshot.taken(context, whole=True), "set": None}
+            self.job_started(job, _insert_text(statement, self.environment), full_snapshot)
+            if waits_for_job:
                 control.stop_with(job.abort)
 
         def altered(job: JobHandle) -> None:
-            whole = {**snapshot.taken(context, whole=True), "set": None}
-            self.job_altered(job, _altered_text(statement, self.environment), whole)
+            full_snapshot = {**snapshot.taken(context, whole=True), "set": None}
+            self.job_altered(job, _altered_text(statement, self.environment), full_snapshot)
 
         context.work, context.on_job, context.on_altered = work, started, altered
         try:
@@ -214,7 +218,7 @@ class SqlStatements:
 
 
 def restored_environment(kept: Json) -> TableEnvironment:
-    """Of what ``SqlStatements.snapshot`` took down, without the statement set that was open."""
+    """The environment of a ``SqlStatements.snapshot``, without its open statement set."""
     return TableEnvironment(snapshot.restored({key: value for key, value in kept.items() if key != "set"}))
 
 
@@ -223,17 +227,16 @@ def new_environment(gateway: Mapping[str, str], properties: Mapping[str, str]) -
     return TableEnvironment.create({**gateway, **properties})
 
 
-def _own(statement: s.Statement, before: Mapping[str, str]) -> dict[str, str]:
-    """A query shows each change, as Flink's does, unless the session has chosen: what an INSERT writes is the
-    same in either way."""
+def _implied_options(statement: s.Statement, before: Mapping[str, str]) -> dict[str, str]:
+    """Disables mini-batches for a query, unless the session sets the option, so that it shows each change as
+    Flink does. (For an INSERT the option makes no difference.)"""
     if isinstance(statement, s.Query) and MINI_BATCH_ENABLED.key not in before:
         return {MINI_BATCH_ENABLED.key: "false"}
     return {}
 
 
 def _insert_text(statement: s.Statement, environment: TableEnvironment) -> str:
-    """The INSERT that fills what CREATE TABLE AS has made, or that a compiled plan has; of others their own
-    text."""
+    """The INSERT of a compiled plan or of CREATE TABLE AS; for other statements their own text."""
     if environment.context.compiled:
         return environment.context.compiled
     if isinstance(statement, s.CreateTable):
@@ -242,7 +245,7 @@ def _insert_text(statement: s.Statement, environment: TableEnvironment) -> str:
 
 
 def _altered_text(statement: s.Statement, environment: TableEnvironment) -> str:
-    """The INSERT that an altered job is from now on."""
+    """The INSERT that an altered job runs from now on."""
     if isinstance(statement, s.CreateTable):
         return create_table_as.insert_text(statement, environment.context)
     if isinstance(statement, s.AlterMaterializedTable):
@@ -253,7 +256,7 @@ def _altered_text(statement: s.Statement, environment: TableEnvironment) -> str:
 
 
 def _single(text: str) -> str:
-    """The one statement in ``text``."""
+    """The only statement in ``text``, without comments. NotSupportedError if there are several."""
     if not any(mark in text for mark in _MORE):
         return text.strip() or text
     pieces = list(split(text))
@@ -267,5 +270,5 @@ def _single(text: str) -> str:
             hint="Send the statements one by one, BEGIN STATEMENT SET and END, too.",
             position=pieces[0 if whole_set else 1].position,
         )
-    # Clients take a statement that breaks off at its end for one that goes on in the next line.
+    # Clients read an unfinished statement as one that continues on the next line: keep its semicolon.
     return f"{piece};" if ";" in text.partition(piece)[2] else piece

@@ -1,4 +1,4 @@
-"""Which status may follow which: one table."""
+"""The status of an operation, and the table of allowed transitions."""
 
 from __future__ import annotations
 
@@ -22,8 +22,9 @@ NEXT: dict[S, frozenset[S]] = {
 
 
 class Status:
-    """The status of one operation. Of two threads that want to end it one succeeds. ``changed`` hears of each
-    step, in order, before anybody sees it; while it does, who asks for the status is not kept waiting."""
+    """The status of one operation. If two threads try to end the operation, one succeeds. ``changed`` is
+    called for each transition, in order, before the new status is visible; meanwhile ``value`` returns the
+    old one."""
 
     def __init__(self, handle: str, changed: Callable[[S], None] = lambda _: None) -> None:
         self._handle = handle
@@ -35,17 +36,17 @@ class Status:
 
     @classmethod
     def ended(cls, handle: str, value: S, changed: Callable[[S], None]) -> Status:
-        """As an operation of an earlier process left it."""
-        made = cls(handle, changed)
-        made._value = value
-        return made
+        """The status of an operation that ended in an earlier process."""
+        status = cls(handle, changed)
+        status._value = value
+        return status
 
     @property
     def value(self) -> S:
         return self._value
 
     def move(self, to: S) -> None:
-        """StatusError where ``to`` cannot follow."""
+        """Changes to ``to``. StatusError if the transition is not allowed."""
         if not self.try_move(to):
             raise StatusError(
                 f"Failed to convert the Operation Status from {self._value.value} to {to.value} "
@@ -53,7 +54,7 @@ class Status:
             )
 
     def try_move(self, to: S) -> bool:
-        """Whether ``to`` could follow."""
+        """Changes to ``to``; returns False if the transition is not allowed."""
         with self._lock:
             self._lock.wait_for(lambda: not self._moving)
             if to not in NEXT[self._value]:
@@ -78,7 +79,7 @@ class Status:
             listener()
 
     def listen(self, ended: Callable[[], None]) -> bool:
-        """``ended`` is called once, by any thread, unless it has ended by now: whether it will be."""
+        """Registers ``ended``, which some thread will call once. Returns False if the operation has ended."""
         with self._lock:
             if not self._value.is_terminal:
                 self._listeners.append(ended)
@@ -91,6 +92,6 @@ class Status:
                 self._listeners.remove(ended)
 
     def wait_ended(self, timeout: float | None) -> bool:
-        """Whether it has ended within ``timeout`` seconds."""
+        """Waits up to ``timeout`` seconds; returns whether the operation has ended."""
         with self._lock:
             return self._lock.wait_for(lambda: self._value.is_terminal, timeout)

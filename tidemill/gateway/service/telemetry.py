@@ -1,4 +1,4 @@
-"""Who hears of each statement's end and each epoch, beside the metrics: nobody, or OpenTelemetry."""
+"""Receives each statement's end and each epoch, beside the metrics: nothing, or OpenTelemetry."""
 
 from __future__ import annotations
 
@@ -10,23 +10,23 @@ from tidemill.runtime.progress import EpochProgress
 
 
 class Telemetry(Protocol):
-    """Any thread may tell; what is told returns at once and does not raise."""
+    """Any thread may call. Calls return at once and do not raise."""
 
     def ended(self, operation: Operation, status: OperationStatus) -> None:
-        """``operation`` ends now, with ``status``."""
+        """Called when ``operation`` ends with ``status``."""
         ...
 
     def epoch(self, progress: EpochProgress) -> None:
-        """A job has committed an epoch."""
+        """Called when a job has committed an epoch."""
         ...
 
     def close(self) -> None:
-        """Sends what was told and is still here."""
+        """Sends the buffered records."""
         ...
 
 
 class Silent:
-    """Nobody hears of anything."""
+    """A ``Telemetry`` that drops all records."""
 
     def ended(self, operation: Operation, status: OperationStatus) -> None:
         return None

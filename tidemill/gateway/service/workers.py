@@ -1,4 +1,4 @@
-"""Threads that run statements: of one session in order, of several sessions side by side."""
+"""Threads that run statements: those of one session in order, those of several sessions in parallel."""
 
 from __future__ import annotations
 
@@ -12,19 +12,19 @@ from dataclasses import dataclass, field
 Task = Callable[[], None]
 _MOMENT = 0.01
 _BRIEF_BEFORE_OTHERS = 8
-"""So many brief tasks in a row go before one that waits longer."""
+"""The most brief tasks in a row that overtake another task."""
 _LOGGER = logging.getLogger("tidemill.gateway")
 
 
 @dataclass(slots=True, kw_only=True)
 class Workers:
-    """At most ``most`` threads; those beyond ``least`` end after ``keepalive`` idle seconds.
+    """A pool of at most ``most`` threads; threads beyond ``least`` end after ``keepalive`` idle seconds.
 
-    No more than ``abreast`` tasks begin side by side: the next one begins when one of them has ended, or has
-    taken a moment. Short tasks run one after the other in the same threads, where many threads would take
-    the interpreter from each other and all end late; one that waits for Spark holds up nobody. A brief task
-    goes before others, and beside one more of them: who asks for a list of tables does not wait until a dozen
-    queries are planned. Others have their turn among the brief ones, too.
+    At most ``abreast`` tasks begin at the same time. The next task begins when one of them has ended, or has
+    run for ``_MOMENT`` seconds. Short tasks thus run one after the other; in many threads they would compete
+    for the interpreter and all end late. A task that waits for Spark delays nobody. A brief task overtakes
+    others, and may begin beside one more task: a list of tables does not wait for the planning of a dozen
+    queries. After ``_BRIEF_BEFORE_OTHERS`` brief tasks another task has its turn.
     """
 
     least: int
@@ -34,19 +34,19 @@ class Workers:
     _tasks: deque[Task] = field(default_factory=deque)
     _brief: deque[Task] = field(default_factory=deque)
     _overtaken: int = 0
-    """How many brief tasks have gone before the first of the others."""
+    """The number of brief tasks that have overtaken the first other task."""
     _begun: dict[int, float] = field(default_factory=dict)
-    """When the tasks that run have begun, by thread."""
+    """Start times of the running tasks, by thread."""
     _asleep: list[threading.Event] = field(default_factory=list)
-    """What wakes the idle threads; who went to sleep last is called first."""
+    """The events that wake the idle threads; the last to sleep is woken first."""
     _lock: threading.Lock = field(default_factory=threading.Lock)
     _threads: int = 0
     _watched: bool = False
-    """A thread sleeps no longer than a moment, as tasks wait."""
+    """Whether a thread sleeps only for ``_MOMENT``, because tasks wait."""
     _closed: bool = False
 
     def submit(self, task: Task, *, brief: bool = False) -> None:
-        """Runs ``task`` as soon as a thread is free; ``brief``: it is not expected to take a moment."""
+        """Runs ``task`` as soon as a thread is free. ``brief``: it should take less than ``_MOMENT``."""
         with self._lock:
             if self._closed:
                 return
@@ -56,7 +56,7 @@ class Workers:
             self._start()
 
     def close(self) -> None:
-        """Takes no more tasks; threads end with what they run and what waits."""
+        """Refuses new tasks; threads end after the running and waiting tasks."""
         with self._lock:
             self._closed = True
             while self._asleep:
@@ -105,7 +105,7 @@ class Workers:
         return task
 
     def _due(self) -> Task | None:
-        """What begins now."""
+        """Removes the task that may begin now; None if none may."""
         others, brief = self._may_begin(bool(self._tasks), 0), self._may_begin(bool(self._brief), 1)
         if brief and not (others and self._overtaken >= _BRIEF_BEFORE_OTHERS):
             self._overtaken += bool(self._tasks)
@@ -116,7 +116,7 @@ class Workers:
         return None
 
     def _may_begin(self, waits: bool, more: int) -> bool:
-        """Beside as many as may begin side by side, and so many ``more``."""
+        """Whether a waiting task may begin, if ``more`` tasks than ``abreast`` may."""
         if not waits:
             return False
         now = time.monotonic()
@@ -128,8 +128,7 @@ class Workers:
         return bool(self._tasks or self._brief)
 
     def _call(self) -> bool:
-        """Wakes a thread for what waits, where that must not be left to those at work; whether a new one is
-        wanted."""
+        """Wakes a thread if a waiting task needs one now. Returns whether a new thread must be started."""
         if not self._waits:
             return False
         may = self._may_begin(bool(self._tasks), 0) or self._may_begin(bool(self._brief), 1)
@@ -138,14 +137,14 @@ class Workers:
         if self._asleep:
             self._asleep.pop().set()
             return False
-        wanted = self._threads < self.most
-        self._threads += wanted
-        return wanted
+        may_grow = self._threads < self.most
+        self._threads += may_grow
+        return may_grow
 
 
 @dataclass(slots=True)
 class Lane:
-    """Tasks that run one after the other, in the order in which they came."""
+    """Runs its tasks one after the other, in the order of submission."""
 
     workers: Workers
     _waiting: deque[tuple[Task, bool]] = field(default_factory=deque)
@@ -161,7 +160,7 @@ class Lane:
         self.workers.submit(self._run, brief=brief)
 
     def _run(self) -> None:
-        """One task a turn: a session with many does not hold a thread while others wait."""
+        """Runs one task per turn, so that a session with many tasks does not occupy a thread."""
         with self._lock:
             task, _ = self._waiting.popleft()
         try:

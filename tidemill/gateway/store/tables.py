@@ -1,4 +1,4 @@
-"""What the gateway's store has: sessions, operations, jobs. JSON stands as text, times as milliseconds."""
+"""The tables of the gateway's store: sessions, operations, jobs. JSON is text, times are milliseconds."""
 
 from __future__ import annotations
 

@@ -1,7 +1,8 @@
-"""Who writes to the store: one thread at a time, which takes all that waits into one transaction.
+"""Writes to the store in batches: one thread at a time writes all waiting rows in one transaction.
 
-SQLite has one writer at a time, and a transaction costs more than what it writes: under load each carries the
-writes of many. Who must not go on before a write is there does it himself; for who cannot wait a thread does.
+SQLite has one writer at a time, and a transaction costs more than its rows, so under load a transaction has
+the writes of many callers. A caller that must wait for its write writes the batch itself; for other callers a
+background thread writes.
 """
 
 from __future__ import annotations
@@ -28,9 +29,9 @@ _KEPT_SECONDS = 1.0
 
 @dataclass(slots=True)
 class Connection:
-    """Transactions one after the other, of which those within a second have one connection: to get one from
-    the pool, and to give it back, takes more than to write a row. One that has lain longer is looked at
-    again, by the pool, and so it is after a failure."""
+    """Runs transactions one after the other. Transactions within a second share a connection, because to take
+    one from the pool and return it costs more than to write a row. After a second or a failure the connection
+    goes back to the pool, which checks it."""
 
     engine: sa.Engine
     _open: sa.Connection | None = None
@@ -57,7 +58,7 @@ class Connection:
 
 @dataclass(frozen=True, slots=True)
 class Rows:
-    """A statement for each of some rows: those of one statement that wait together are executed as one."""
+    """One statement for several rows. Waiting rows of the same statement are executed together."""
 
     statement: sa.Executable
     rows: tuple[dict[str, Any], ...]
@@ -68,15 +69,15 @@ class Rows:
 
 @dataclass(slots=True)
 class Writer:
-    """Any thread may write. Writes are done in the order in which they came, but for ``Rows``: all of a
-    transaction's go before its others, those of the first statement in ``order`` first. Who is told of a
-    write is told in that order, too, and must not write then."""
+    """Any thread may write. Writes run in the order of their calls, except ``Rows``: in a transaction all
+    ``Rows`` come first, in the ``order`` of their statements. Callbacks of the futures run in the same order,
+    and must not write."""
 
     transaction: Transaction
     order: tuple[sa.Executable, ...] = ()
     _waiting: deque[tuple[Write, Future[None]]] = field(default_factory=deque)
     _turn: threading.Lock = field(default_factory=threading.Lock)
-    """Of who writes, and tells."""
+    """Held by the thread that writes and completes futures."""
     _lock: threading.Lock = field(default_factory=threading.Lock)
     _bell: threading.Event = field(default_factory=threading.Event)
     _thread: threading.Thread = field(init=False)
@@ -88,36 +89,36 @@ class Writer:
         self._thread.start()
 
     def write(self, write: Write) -> None:
-        """Returns when it is in the database, with what waited before; StateError where it cannot be."""
-        made = self._added(write)
+        """Writes, together with all waiting writes, and returns once committed. StateError if this fails."""
+        done = self._added(write)
         with self._turn:
-            while not made.done():
+            while not done.done():
                 self._write_some()
-        made.result()
+        done.result()
 
     def put(self, write: Write, *, later: bool = False) -> Future[None]:
-        """Returns at once: done when it is in the database. ``later``: nobody waits for it, and it goes with
-        the next, or after a moment."""
-        made = self._added(write)
+        """Returns at once; the future is done once the write is committed. ``later``: the write may wait for
+        the next one, or for ``_MOMENT`` seconds."""
+        done = self._added(write)
         if not later or self._asleep:
             self._bell.set()
-        return made
+        return done
 
     def close(self) -> None:
-        """After what waits."""
+        """Writes all waiting writes, then stops the thread."""
         with self._lock:
             self._closed = True
         self._bell.set()
         self._thread.join()
 
     def _added(self, write: Write) -> Future[None]:
-        made: Future[None] = Future()
+        done: Future[None] = Future()
         with self._lock:
             if not self._closed:
-                self._waiting.append((write, made))
-                return made
-        made.set_exception(StateError("The gateway is shutting down: its store takes no more writes."))
-        return made
+                self._waiting.append((write, done))
+                return done
+        done.set_exception(StateError("The gateway is shutting down: its store takes no more writes."))
+        return done
 
     def _work(self) -> None:
         ends = False
@@ -137,7 +138,7 @@ class Writer:
         self._write([self._waiting.popleft() for _ in range(min(len(self._waiting), _MOST))])
 
     def _write(self, batch: Sequence[tuple[Write, Future[None]]]) -> None:
-        """What fails together is tried alone: one bad write spoils no other."""
+        """Writes a batch in one transaction. If it fails, each write gets a transaction of its own."""
         try:
             with self.transaction() as connection:
                 for write in self._together([write for write, _ in batch]):
@@ -146,11 +147,11 @@ class Writer:
             if len(batch) == 1:
                 batch[0][1].set_exception(e)
             else:
-                for one in batch:
-                    self._write([one])
+                for single in batch:
+                    self._write([single])
         else:
-            for _, made in batch:
-                made.set_result(None)
+            for _, done in batch:
+                done.set_result(None)
 
     def _together(self, writes: Sequence[Write]) -> Iterator[Write]:
         for statement in self.order:

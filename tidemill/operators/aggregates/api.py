@@ -1,9 +1,8 @@
-"""What an aggregate call is made of.
+"""The parts of an aggregate call.
 
-A call (``AggregateSpec``) becomes an ``Aggregate``: the accumulators it reads and how its result comes
-out of them. Accumulators are shared by name between calls (SUM(v) and AVG(v) keep one sum). An
-accumulator's columns look alike in state, in pre-aggregated input and in an epoch's delta, so one
-``merge`` serves all three.
+A call (``AggregateSpec``) becomes an ``Aggregate``: its accumulators, and a function that computes its result
+from them. Calls share accumulators by name (SUM(v) and AVG(v) keep one sum). An accumulator has the same
+columns in state, in pre-aggregated input and in an epoch's delta, so one ``merge`` serves all three.
 """
 
 from __future__ import annotations
@@ -28,11 +27,10 @@ State = Mapping[str, Cells]
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class AggregateSpec:
-    """One call: ``function`` is Flink's upper-case name, ``args`` and ``filter`` are input columns,
-    ``name`` the output column of type ``result``; ``options`` as in ``plan.AggregateCall``. ``user`` is a
-    user's function. ``since``: the first epoch whose rows it sees, where the query got it later (0: it was
-    there from the start; None: state is called by older rules). It shares no state with calls of another
-    ``since``."""
+    """One call: ``function`` is Flink's upper-case name, ``args`` and ``filter`` are input columns, ``name``
+    the output column of type ``result``; ``options`` as in ``plan.AggregateCall``. ``user`` is a user's
+    function. ``since``: the first epoch whose rows the call sees, if it was added to the query later (0: from
+    the start; None: state has names by older rules). Calls with different ``since`` share no state."""
 
     function: str
     args: tuple[str, ...]
@@ -51,7 +49,7 @@ class AggregateSpec:
 
     @property
     def values_key(self) -> tuple[str, ...]:
-        """What tells apart whose distinct values are kept: the arguments, and since when."""
+        """The key of the call's distinct values: its arguments and ``since``."""
         return (*self.args, f"since {self.since}") if self.since else self.args
 
     def canonical(self, function: str) -> str:
@@ -64,7 +62,7 @@ class AggregateSpec:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Source:
-    """What feeds an aggregation: its key fields, whether rows are taken back, state TTL in ms."""
+    """The input of an aggregation: its key fields, whether it retracts rows, and the state TTL in ms."""
 
     keys: tuple[pa.Field, ...]
     retracts: bool
@@ -96,7 +94,7 @@ class Accumulator(Protocol):
 
 @runtime_checkable
 class FoldingAccumulator(Protocol):
-    """An accumulator that goes on from its stored value only: rows are not combined without it."""
+    """An accumulator that needs its stored value to add rows, so rows are not combined before."""
 
     @property
     def name(self) -> str: ...
@@ -105,7 +103,7 @@ class FoldingAccumulator(Protocol):
     def fields(self) -> tuple[pa.Field, ...]: ...
 
     def step(self, old: Cells, rows: GroupedRows) -> Cells:
-        """One value per group after the epoch's rows. ``old`` is NULL where there is no state."""
+        """One value per group after the epoch's rows. ``old`` is NULL if there is no state."""
         ...
 
 
@@ -123,7 +121,7 @@ class TableAccumulator(Protocol):
     def layout(self) -> Layout: ...
 
     def advance(self, old: Cells, rows: GroupedRows, table: StateTable) -> tuple[Cells, Cells]:
-        """Cells before and after the epoch's rows, which the table takes in. ``old`` are ``fields``."""
+        """Cells before and after the epoch's rows, which are added to the table. ``old``: of ``fields``."""
         ...
 
 
@@ -136,7 +134,7 @@ class RunningAccumulator(TableAccumulator, Protocol):
         ...
 
     def take_in(self, rows: GroupedRows, table: StateTable) -> None:
-        """The table takes the rows in, once all who share it have run."""
+        """Adds the rows to the table, after all accumulators that share it have run."""
         ...
 
 
@@ -158,6 +156,6 @@ def no_nulls(vec: Vec) -> Vec:
     return Vec(values)
 
 
-def either(a: Vec, b: Vec) -> Any:
-    """The mask of a value that is there if it is in ``a`` or in ``b``."""
+def either_valid(a: Vec, b: Vec) -> Any:
+    """The validity mask of a value that is valid if ``a`` or ``b`` is."""
     return None if a.valid is None or b.valid is None else a.valid | b.valid

@@ -14,8 +14,14 @@ import pyarrow as pa
 from tidemill.changelog.columns import Ints
 from tidemill.changelog.rowkind import SEQUENCE_COLUMN
 from tidemill.operators.aggregates.api import AggregateSpec, Cells, Source
-from tidemill.operators.aggregates.count import counted
-from tidemill.operators.rows.entries import Entries, entry_layout, load_entries, put_entries, surviving
+from tidemill.operators.aggregates.count import count_weights
+from tidemill.operators.rows.entries import (
+    Entries,
+    entry_layout,
+    load_entries,
+    put_entries,
+    surviving_additions,
+)
 from tidemill.operators.rows.grouped import GroupedRows, WeightKey
 from tidemill.state.layout import Layout
 from tidemill.state.table import StateTable
@@ -69,23 +75,23 @@ class ArrivalsAccumulator:
         stored = load_entries(self.layout, table, rows.hashes, rows.keys)
         before = bag_of(stored.owners, stored.columns, groups)
         entries = stored.then(self._arrived(rows))
-        left = surviving(entries)
-        # What a result is made of expires with the group's record, or it would take back what was not shown.
+        left = surviving_additions(entries)
+        # Values expire with the group's record; otherwise a retraction would not match the emitted result.
         renews = self.layout.ttl > 0
         put_entries(self.layout, table, entries, left, rows.hashes, rows.keys, renews=renews)
-        kept = np.flatnonzero(left)
-        order = kept[np.argsort(entries.owners[kept], kind="stable")]
+        remaining = np.flatnonzero(left)
+        order = remaining[np.argsort(entries.owners[remaining], kind="stable")]
         columns = [column.take(pa.array(order)) for column in entries.columns]
         return (before,), (bag_of(entries.owners[order], columns, groups),)
 
     def _arrived(self, rows: GroupedRows) -> Entries:
-        weights = counted(rows, () if self.nulls else self.args[:1], self.weight_key)
-        places = np.arange(len(rows.groups.order)) if weights is None else np.flatnonzero(weights)
-        picks = pa.array(places)
+        weights = count_weights(rows, () if self.nulls else self.args[:1], self.weight_key)
+        positions = np.arange(len(rows.groups.order)) if weights is None else np.flatnonzero(weights)
+        picks = pa.array(positions)
         return Entries(
-            rows.groups.ids()[places],
-            rows.vec(SEQUENCE_COLUMN).values[places],
+            rows.groups.ids()[positions],
+            rows.vec(SEQUENCE_COLUMN).values[positions],
             [rows.array(arg).take(picks) for arg in self.args],
-            np.ones(len(places), np.int64) if weights is None else weights[places],
-            np.zeros(len(places), np.bool_),
+            np.ones(len(positions), np.int64) if weights is None else weights[positions],
+            np.zeros(len(positions), np.bool_),
         )

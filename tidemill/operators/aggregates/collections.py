@@ -15,8 +15,8 @@ from tidemill.types.entries import by_key
 
 
 def lists_of(bag: Bag, values: pa.Array, kind: pa.DataType, missing: Mask | None = None) -> pa.Array:
-    """One list per group, NULL where ``missing``."""
-    # A list is NULL where its own offset is.
+    """One list per group, NULL if ``missing``."""
+    # A list is NULL if its own offset is.
     offsets = pa.array(bag.offsets.astype(np.int32), mask=_but_last(missing))
     return pa.ListArray.from_arrays(offsets, values, type=kind)
 
@@ -38,7 +38,7 @@ def array_agg(spec: AggregateSpec, source: Source) -> Aggregate:
 
 
 def listagg(spec: AggregateSpec, source: Source) -> Aggregate:
-    """Texts that are not NULL, ``SEPARATOR`` between; none gives NULL."""
+    """The non-NULL texts with ``SEPARATOR`` between them; NULL if there are none."""
     separator = dict(spec.options).get("SEPARATOR", ",")
     arrivals = ArrivalsAccumulator.of(spec, source, nulls=False)
 

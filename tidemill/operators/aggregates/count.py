@@ -1,4 +1,4 @@
-"""COUNT(*), COUNT(x), and the counts other aggregates need: a sum of weights."""
+"""COUNT(*), COUNT(x), and the counts that other aggregates need: sums of weights."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ class CountAccumulator:
         return (pa.field(self.name, pa.int64()),)
 
     def delta(self, rows: GroupedRows) -> Cells:
-        weights = counted(rows, self.args, self.weight_key)
+        weights = count_weights(rows, self.args, self.weight_key)
         if weights is None:
             return (Vec(rows.counts()),)
         return (Vec(rows.reduce(np.add, weights)),)
@@ -38,8 +38,8 @@ class CountAccumulator:
         return (Vec(no_nulls(old[0]).values + new[0].values),)
 
 
-def counted(rows: GroupedRows, args: tuple[str, ...], key: WeightKey) -> Ints | None:
-    """Row weights with 0 where an argument is NULL; None: every row counts +1."""
+def count_weights(rows: GroupedRows, args: tuple[str, ...], key: WeightKey) -> Ints | None:
+    """Row weights with 0 if an argument is NULL; None: every row counts +1."""
     weights = rows.row_weights(key)
     for arg in args:
         valid = rows.valid(arg)
@@ -49,7 +49,7 @@ def counted(rows: GroupedRows, args: tuple[str, ...], key: WeightKey) -> Ints | 
 
 
 def count_of(spec: AggregateSpec) -> CountAccumulator:
-    """How many non-NULL arguments the call has seen."""
+    """The count of the call's non-NULL arguments."""
     return CountAccumulator(spec.canonical("COUNT"), spec.args, spec.weight_key)
 
 

@@ -43,11 +43,11 @@ class CountsAccumulator:
         return (before,), (self._bag(rows, table),)
 
     def _bag(self, rows: GroupedRows, table: StateTable) -> Bag:
-        owners, found = table.gather(rows.hashes, rows.keys)
-        counts = self.values.counts(found)
+        owners, entries = table.gather(rows.hashes, rows.keys)
+        counts = self.values.counts(entries)
         there = np.flatnonzero(counts > 0)
-        # Always in one order: what is taken back must be the row that was shown.
-        hashes = hash_columns([single(found.column(f.name)) for f in self.layout.values], len(found))
+        # Always in the same order: a retraction must match the emitted row.
+        hashes = hash_columns([single(entries.column(f.name)) for f in self.layout.values], len(entries))
         there = there[np.lexsort((hashes[there], owners[there]))]
-        columns = [single(found.column(f.name)).take(pa.array(there)) for f in self.layout.values]
+        columns = [single(entries.column(f.name)).take(pa.array(there)) for f in self.layout.values]
         return bag_of(owners[there], columns, rows.groups.count, counts[there])

@@ -1,9 +1,9 @@
 """SUM and AVG of decimals in exact integer arithmetic on 64-bit limbs.
 
-A running sum is kept as a DECIMAL(38, s) and how many whole 10^38 units it lies beyond (``EXCESS``, 0 but
-for sums out of range): the result is NULL only while the sum has more than 38 digits, so it depends
-neither on the order of rows nor on where epochs are cut. Limbs are summed in 32-bit quarters, so no epoch
-of fewer than 2^31 rows can lose a carry.
+A running sum is stored as a DECIMAL(38, s) and a number of whole 10^38 units beyond it (``EXCESS``, 0 for
+sums in range). The result is NULL only while the sum has more than 38 digits. So it depends neither on the
+order of rows nor on the cut of epochs. Limbs are summed in 32-bit quarters, so an epoch of fewer than 2^31
+rows cannot lose a carry.
 """
 
 from __future__ import annotations
@@ -16,8 +16,16 @@ import numpy as np
 import pyarrow as pa
 
 from tidemill.changelog.columns import Ints, Mask, Values, Vec, to_arrow
-from tidemill.operators.aggregates.api import Aggregate, AggregateSpec, Cells, Source, State, either, no_nulls
-from tidemill.operators.aggregates.count import count_of, counted
+from tidemill.operators.aggregates.api import (
+    Aggregate,
+    AggregateSpec,
+    Cells,
+    Source,
+    State,
+    either_valid,
+    no_nulls,
+)
+from tidemill.operators.aggregates.count import count_of, count_weights
 from tidemill.operators.rows.grouped import GroupedRows, WeightKey
 from tidemill.types.decimals import WIDE, rounded
 
@@ -47,31 +55,31 @@ class DecimalSumAccumulator:
 
     def delta(self, rows: GroupedRows) -> Cells:
         limbs = rows.vec(self.arg).values
-        weights = counted(rows, (self.arg,), self.weight_key)
+        weights = count_weights(rows, (self.arg,), self.weight_key)
         if weights is None:
             return _totals(rows, limbs, None)
         return _totals(rows, _scaled(limbs, weights), rows.any(weights != 0))
 
     def fold(self, rows: GroupedRows) -> Cells:
         vec, excess = rows.vec(self.name), no_nulls(rows.vec(self.fields[1].name)).values
-        seen = None if vec.valid is None else rows.any(vec.valid)
-        return _totals(rows, no_nulls(vec).values, seen, rows.reduce(np.add, excess))
+        has_value = None if vec.valid is None else rows.any(vec.valid)
+        return _totals(rows, no_nulls(vec).values, has_value, rows.reduce(np.add, excess))
 
     def merge(self, old: Cells, new: Cells) -> Cells:
         a, b = no_nulls(old[0]).values, no_nulls(new[0]).values
         low = a[:, 0] + b[:, 0]
         high = a[:, 1] + b[:, 1] + (low < a[:, 0]).astype(np.uint64)
         excess = no_nulls(old[1]).values + no_nulls(new[1]).values
-        # Where the sum of two values of 38 digits wraps, its upper limb is large as well.
+        # If the sum of two values of 38 digits wraps, its upper limb is large, too.
         suspects = ~_within(high) | (excess != 0)
 
         def exact(i: int) -> int:
             return _integer(a[i]) + _integer(b[i]) + int(excess[i]) * _UNIT
 
-        return _cells(low, high, suspects, exact, either(old[0], new[0]))
+        return _cells(low, high, suspects, exact, either_valid(old[0], new[0]))
 
 
-def _totals(rows: GroupedRows, limbs: Values, seen: Mask | None, excess: Ints | None = None) -> Cells:
+def _totals(rows: GroupedRows, limbs: Values, has_value: Mask | None, excess: Ints | None = None) -> Cells:
     """The sums of each group, from the sums of 32-bit quarters, and of ``excess`` units."""
     low, high = limbs[:, 0], limbs[:, 1]
     first = rows.reduce(np.add, low & _LOW)
@@ -88,25 +96,25 @@ def _totals(rows: GroupedRows, limbs: Values, seen: Mask | None, excess: Ints | 
         units = 0 if excess is None else int(excess[i]) * _UNIT
         return (int(fourth[i]) << 96) + (int(third[i] & _LOW) << 64) + int(total_low[i]) + units
 
-    return _cells(total_low, total_high, suspects, exact, seen)
+    return _cells(total_low, total_high, suspects, exact, has_value)
 
 
 def _cells(
-    low: Values, high: Values, suspects: Mask, exact: Callable[[int], int], seen: Mask | None
+    low: Values, high: Values, suspects: Mask, exact: Callable[[int], int], has_value: Mask | None
 ) -> Cells:
-    """The two columns; what may be out of range is told apart in Python's integers, row by row."""
+    """The two columns. Sums that may be out of range are computed in Python's integers, row by row."""
     excess = np.zeros(len(low), np.int64)
     for i in np.flatnonzero(suspects).tolist():
         total = exact(i)
-        units, rest = divmod(abs(total), _UNIT)
-        signed = rest if total >= 0 else -rest
+        units, remainder = divmod(abs(total), _UNIT)
+        signed = remainder if total >= 0 else -remainder
         excess[i] = units if total >= 0 else -units
         low[i], high[i] = signed & _LIMB, (signed >> 64) & _LIMB
-    return Vec(np.stack([low, high], axis=1), seen), Vec(excess)
+    return Vec(np.stack([low, high], axis=1), has_value), Vec(excess)
 
 
 def _within(high: Values) -> Mask:
-    """Where the upper limb alone says that a value has at most 38 digits."""
+    """The values whose upper limb proves that they have at most 38 digits."""
     signed = high.view(np.int64)
     return (signed < _SAFE) & (signed >= -_SAFE)
 
@@ -165,7 +173,7 @@ def decimal_average(spec: AggregateSpec) -> Aggregate:
 
 
 def divide(sums: pa.Array, counts: Ints, result: pa.Decimal128Type) -> pa.Array:
-    """``sums / counts`` half up; NULL where the count is 0 or the quotient has too many digits.
+    """``sums / counts`` half up; NULL if the count is 0 or the quotient has too many digits.
 
     Distinct (sum, count) pairs are few compared to rows only by luck, yet Arrow's decimal division
     truncates, so the rounding is done here on 64-bit integers where everything fits, else exactly.
@@ -197,8 +205,8 @@ def _divide_small(sums: pa.Array, counts: Ints, result: pa.Decimal128Type) -> pa
         return None
     scaled = np.abs(low) * 10**shift
     divisor = np.where(counts > 0, counts, 1)
-    quotient, rest = np.divmod(scaled, divisor)
-    quotient += 2 * rest >= divisor
+    quotient, remainder = np.divmod(scaled, divisor)
+    quotient += 2 * remainder >= divisor
     signed = np.where(low < 0, -quotient, quotient)
     wide = np.stack([signed.view(np.uint64), (signed >> 63).view(np.uint64)], axis=1)
     return to_arrow(Vec(wide, valid), result)

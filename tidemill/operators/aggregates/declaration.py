@@ -1,4 +1,4 @@
-"""What is true of an aggregate function: the planner and the kernels decide by this, never by lists of names.
+"""Properties of aggregate functions. The planner and the kernels use them instead of lists of names.
 
 A built-in aggregate is declared in two files: its types and its Spark text in ``functions``, the rest beside
 its kernel. No property has a default, so that a new aggregate cannot leave one out. For MAX::
@@ -34,7 +34,7 @@ class Merging(Enum):
 
 
 class Direction(Enum):
-    """Where a result goes while rows are only added."""
+    """The direction in which a result moves while rows are only added."""
 
     UP = "up"
     DOWN = "down"
@@ -68,8 +68,8 @@ class AggregateDeclaration:
     - ``build``: makes the streaming kernel of a call; None: the function is for batch mode only.
     - ``ordered``: the result depends on the order of arrival, so the input carries ``$seq``.
     - ``merging``: see ``Merging``.
-    - ``parts``: the functions from whose results the result is derived; () if it is computed as it is.
-    - ``merged_by``: the function that puts results over parts together.
+    - ``parts``: the functions from whose results the result is derived; () if it is computed directly.
+    - ``merged_by``: the function that merges results over parts.
     - ``over_no_rows``: the value over no rows; None is NULL.
     - ``ignores_distinct``: DISTINCT does not change the result.
     - ``counts_null``: NULL is a value of DISTINCT.

@@ -1,8 +1,8 @@
 """DISTINCT: one state table per distinct argument list, shared by all calls over it.
 
-A record per (key, value) says how often the value is there under each FILTER (retracting input) or that
-it has been there (append-only input, where only a first appearance writes). What a call then sees are
-appearances (+1) and disappearances (-1) instead of rows.
+A record per (key, value) has the value's count under each FILTER. For append-only input it only tells that
+the value appeared, so only a first appearance writes. A call then sees appearances (+1) and disappearances
+(-1) of values instead of rows.
 """
 
 from __future__ import annotations
@@ -36,20 +36,20 @@ class DistinctView:
     layout: Layout
 
     def feed(self, rows: GroupedRows, store: StateStore) -> None:
-        """Counts the epoch's rows and tells ``rows`` what each of the calls sees."""
+        """Counts the epoch's rows, and sets in ``rows`` the weights that each call sees."""
         pairs = pair_rows(rows, self.args, self._relevant(rows))
         table = store.table(self.layout)
         if len(pairs.codes) == 0:
             for name in self.filters:
                 rows.set_row_weights((name, self.key), np.zeros(len(rows.groups.order), np.int64))
             return
-        found = table.lookup(pairs.codes, pairs.identity)
+        stored = table.lookup(pairs.codes, pairs.identity)
         names = [field.name for field in self.layout.identity]
         columns = dict(zip(names, pairs.identity, strict=True))
         changed = np.full(len(pairs.codes), self.layout.ttl > 0)
         alive = np.zeros(len(pairs.codes), np.bool_)
         for name, column in zip(self.filters, self._columns, strict=True):
-            before = _count(found, column)
+            before = _count(stored, column)
             after, weights = self._transitions(rows, pairs, name, before)
             rows.set_row_weights((name, self.key), weights)
             changed |= after != before
@@ -62,11 +62,11 @@ class DistinctView:
 
     @property
     def _columns(self) -> tuple[str | None, ...]:
-        """The count column per filter; None where being in the table says all."""
+        """The count column per filter; None if a record's existence is enough."""
         return tuple(field.name for field in self.layout.columns) or (None,)
 
     def _relevant(self, rows: GroupedRows) -> Mask | None:
-        """Rows that count for some call."""
+        """The rows that count for at least one call."""
         keep: Mask | None = None
         if None not in self.filters:
             keep = np.logical_or.reduce([rows.filter(name) for name in self.filters if name is not None])
@@ -80,36 +80,36 @@ class DistinctView:
     def _transitions(
         self, rows: GroupedRows, pairs: Pairs, name: str | None, before: Ints
     ) -> tuple[Ints, Ints]:
-        """Counts after the epoch, and per row (in group order) whether it changes what is there."""
+        """Counts after the epoch, and per row (in group order) whether a value appears or disappears."""
         weights = rows.row_weights((name, ()))
-        seen = np.zeros(len(rows.groups.order), np.int64)
+        transitions = np.zeros(len(rows.groups.order), np.int64)
         if rows.running or rows.ordered:
-            after, steps, places = _step_by_step(pairs, weights, before)
-            seen[places] = steps
-            return self._held(after), seen
-        after = self._held(before + pairs.sums(weights))
-        seen[pairs.heads] = (after > 0).astype(np.int64) - (before > 0)
-        return after, seen
+            after, steps, positions = _step_by_step(pairs, weights, before)
+            transitions[positions] = steps
+            return self._as_presence(after), transitions
+        after = self._as_presence(before + pairs.sums(weights))
+        transitions[pairs.heads] = (after > 0).astype(np.int64) - (before > 0)
+        return after, transitions
 
-    def _held(self, counts: Ints) -> Ints:
-        """Append-only input needs to know only that the value is there."""
+    def _as_presence(self, counts: Ints) -> Ints:
+        """For append-only input only the presence of the value is stored."""
         return np.maximum(counts, 0) if self.retracts else np.minimum(counts, 1)
 
 
 def _step_by_step(pairs: Pairs, weights: Ints | None, before: Ints) -> tuple[Ints, Ints, Ints]:
-    """Counts at the end; per row in pair order its transition, and its place in group order."""
+    """Counts at the end; per row in pair order its transition, and its position in group order."""
     order, starts, sizes = pairs.groups.order, pairs.groups.starts, pairs.groups.sizes
-    places = pairs.places[order]
-    each = np.ones(len(order), np.int64) if weights is None else weights[places]
-    after = segmented_accumulate(np.add, each, starts) + np.repeat(before, sizes)
-    steps = (after > 0).astype(np.int64) - (after - each > 0)
-    return after[starts + sizes - 1], steps, places
+    positions = pairs.places[order]
+    row_weights = np.ones(len(order), np.int64) if weights is None else weights[positions]
+    after = segmented_accumulate(np.add, row_weights, starts) + np.repeat(before, sizes)
+    steps = (after > 0).astype(np.int64) - (after - row_weights > 0)
+    return after[starts + sizes - 1], steps, positions
 
 
-def _count(found: Answers, column: str | None) -> Ints:
+def _count(stored: Answers, column: str | None) -> Ints:
     if column is None:
-        return found.there.astype(np.int64)
-    vec = found.vec(column)
+        return stored.there.astype(np.int64)
+    vec = stored.vec(column)
     return vec.values if vec.valid is None else np.where(vec.valid, vec.values, 0)
 
 

@@ -1,7 +1,7 @@
 """MIN and MAX: the better of two columns of values, element by element or per group.
 
-NULL never wins. Values compare by their ranks (``changelog.values``), which numbers and times carry in
-themselves; those of text, bytes and long decimals are among the values at hand.
+NULL never wins. Values compare by their ranks (``changelog.values``). Numbers and times are their own ranks;
+text, bytes and long decimals are ranked among the values of the comparison.
 """
 
 from __future__ import annotations
@@ -60,7 +60,7 @@ class Extreme:
         return as_cell(both.take(pa.array(rows)))
 
     def beats(self, a: Cell, b: Cell) -> Mask:
-        """Whether ``a[i]`` is there and at least as good as ``b[i]`` (or ``b[i]`` is NULL)."""
+        """Whether ``a[i]`` is not NULL, and at least as good as ``b[i]`` or ``b[i]`` is NULL."""
         left, right = as_array(a, self.kind), as_array(b, self.kind)
         both = single(pa.chunked_array([left, right], self.kind))
         codes, n = ranks(both), len(left)
@@ -70,16 +70,16 @@ class Extreme:
         return wins & ~vector(left.is_null()).values
 
     def _numbers(self, values: Values, mask: Mask | None, reduce: Reduce) -> Vec:
-        found = number_ranks(values)
+        number_codes = number_ranks(values)
         if mask is not None:
-            worst = np.iinfo(found.dtype)
-            found = np.where(mask, found, worst.max if self.least else worst.min)
-        best = ranked_numbers(reduce(self._ufunc, found), values.dtype)
+            worst = np.iinfo(number_codes.dtype)
+            number_codes = np.where(mask, number_codes, worst.max if self.least else worst.min)
+        best = ranked_numbers(reduce(self._ufunc, number_codes), values.dtype)
         return Vec(best, None if mask is None else reduce(np.logical_or, mask))
 
     def _better_numbers(self, a: Vec, b: Vec) -> Vec:
-        found = self._ufunc(number_ranks(a.values), number_ranks(b.values))
-        best = ranked_numbers(found, a.values.dtype)
+        best_ranks = self._ufunc(number_ranks(a.values), number_ranks(b.values))
+        best = ranked_numbers(best_ranks, a.values.dtype)
         if a.valid is None and b.valid is None:
             return Vec(best)
         left, right = a.mask(), b.mask()
@@ -90,10 +90,10 @@ class Extreme:
         return np.minimum if self.least else np.maximum
 
 
-def _rows_with(codes: Ints, wanted: Ints) -> Ints:
-    """For each wanted code some row that has it."""
+def _rows_with(codes: Ints, wanted_codes: Ints) -> Ints:
+    """For each of ``wanted_codes`` a row with that code."""
     order = np.argsort(codes, kind="stable")
-    return order[np.searchsorted(codes[order], wanted)]
+    return order[np.searchsorted(codes[order], wanted_codes)]
 
 
 def as_cell(array: pa.Array) -> Cell:

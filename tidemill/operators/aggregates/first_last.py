@@ -1,7 +1,7 @@
 """FIRST_VALUE and LAST_VALUE: the first or last value that is not NULL, by arrival.
 
-Over append-only input the value alone is the state: epochs follow each other in arrival order, rows
-within one come in ``$seq`` order. Over retracting input the values that are left are kept in order.
+Over append-only input the state is only the value: epochs are in arrival order, and rows of an epoch in
+``$seq`` order. Over retracting input the remaining values are kept in order.
 """
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ import pyarrow as pa
 from tidemill.changelog.columns import single, vector
 from tidemill.operators.aggregates.api import Aggregate, AggregateSpec, Cells, Source, State
 from tidemill.operators.aggregates.arrivals import ArrivalsAccumulator, Bag
-from tidemill.operators.aggregates.count import counted
+from tidemill.operators.aggregates.count import count_weights
 from tidemill.operators.aggregates.declaration import AggregateDeclaration, Direction, FlinkPhases, Merging
 from tidemill.operators.aggregates.extreme import as_array, as_cell
 from tidemill.operators.rows.grouped import GroupedRows, WeightKey
@@ -36,13 +36,15 @@ class EndAccumulator:
         return (pa.field(self.name, self.kind),)
 
     def delta(self, rows: GroupedRows) -> Cells:
-        weights = counted(rows, (self.arg,), self.weight_key)
-        places = np.arange(len(rows.groups.order))
-        outside = -1 if self.last else len(places)
-        counts = np.ones(len(places), np.bool_) if weights is None else weights > 0
-        found = rows.reduce(np.maximum if self.last else np.minimum, np.where(counts, places, outside))
-        there = found != outside
-        picks = pa.array(np.where(there, found, 0), mask=None if there.all() else ~there)
+        weights = count_weights(rows, (self.arg,), self.weight_key)
+        positions = np.arange(len(rows.groups.order))
+        outside = -1 if self.last else len(positions)
+        counts = np.ones(len(positions), np.bool_) if weights is None else weights > 0
+        end_positions = rows.reduce(
+            np.maximum if self.last else np.minimum, np.where(counts, positions, outside)
+        )
+        there = end_positions != outside
+        picks = pa.array(np.where(there, end_positions, 0), mask=None if there.all() else ~there)
         return (as_cell(rows.array(self.arg).take(picks)),)
 
     def fold(self, rows: GroupedRows) -> Cells:

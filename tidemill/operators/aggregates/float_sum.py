@@ -1,9 +1,9 @@
-"""Sums of FLOAT and DOUBLE that depend neither on the order of rows nor on where epochs are cut.
+"""Sums of FLOAT and DOUBLE that depend neither on the order of rows nor on the cut of epochs.
 
-A sum is kept as two doubles (its value and what rounding left of it, some 106 bits), so that taking values
-back leads to what was there before, and as numbers of NaN and infinities, which can be taken back as well;
-over append-only input these are one double. Within an epoch values are split into multiples of a unit
-that adds without rounding (Rump, Ogita, Oishi: Accurate floating-point summation). Cost: a dozen passes.
+A sum is stored as two doubles: its value and the rounding residue (about 106 bits). So a retraction restores
+the sum before the value was added. NaNs and infinities are counted, so they can be retracted, too; over
+append-only input their sum is one double. Within an epoch values are split into multiples of a unit, which
+add without rounding (Rump, Ogita, Oishi: Accurate floating-point summation). Cost: a dozen passes.
 """
 
 from __future__ import annotations
@@ -14,8 +14,8 @@ import numpy as np
 import pyarrow as pa
 
 from tidemill.changelog.columns import Ints, Mask, Values, Vec
-from tidemill.operators.aggregates.api import Cells, either, no_nulls
-from tidemill.operators.aggregates.count import counted
+from tidemill.operators.aggregates.api import Cells, either_valid, no_nulls
+from tidemill.operators.aggregates.count import count_weights
 from tidemill.operators.aggregates.pairs import Pair, added, product
 from tidemill.operators.rows.grouped import GroupedRows, WeightKey
 
@@ -26,9 +26,9 @@ _SPECIALS = ("NAN", "+INFINITY", "-INFINITY")
 
 @dataclass(frozen=True, slots=True)
 class FloatSumAccumulator:
-    """``power`` 2 sums squares. The value is NULL while none was seen (it never goes back).
+    """``power`` 2 sums squares. The value is NULL until a value came; it never becomes NULL again.
 
-    ``retracts``: infinities and NaN are counted; else their own sum is all there is to know.
+    ``retracts``: infinities and NaNs are counted; otherwise only their sum is stored.
     """
 
     name: str
@@ -49,56 +49,56 @@ class FloatSumAccumulator:
 
     def delta(self, rows: GroupedRows) -> Cells:
         values, left = doubles(rows, self.arg), None
-        weights = counted(rows, (self.arg,), self.weight_key)
+        weights = count_weights(rows, (self.arg,), self.weight_key)
         if self.power == 2:
             values, left = product(values, values)
-        seen = None
+        has_value = None
         if weights is not None:
             values = np.where(weights == 0, 0.0, values)
-            seen = rows.any(weights != 0)
+            has_value = rows.any(weights != 0)
         finite = np.isfinite(values)
         special = self._special(rows, values, finite, weights)
-        # The sum of nothing but -0.0 is 0.0.
+        # A sum of only -0.0 is 0.0.
         plain = np.where(finite, values, 0.0) + 0.0
         if weights is not None:
             plain = plain * weights
-        total, rest = _summed(rows, plain)
+        total, residue = _summed(rows, plain)
         if left is not None:
             left = np.where(finite, left, 0.0) if weights is None else np.where(finite, left * weights, 0.0)
-            total, rest = added((total, rest), _summed(rows, left))
-        return Vec(total, seen), Vec(rest), *special
+            total, residue = added((total, residue), _summed(rows, left))
+        return Vec(total, has_value), Vec(residue), *special
 
     def fold(self, rows: GroupedRows) -> Cells:
         names = [f.name for f in self.fields]
         vec = rows.vec(names[0])
-        seen = None if vec.valid is None else rows.any(vec.valid)
+        has_value = None if vec.valid is None else rows.any(vec.valid)
         total = _summed(rows, no_nulls(vec).values)
-        rest = _summed(rows, no_nulls(rows.vec(names[1])).values)
-        high, low = added(total, rest)
+        residue = _summed(rows, no_nulls(rows.vec(names[1])).values)
+        high, low = added(total, residue)
         with np.errstate(invalid="ignore"):
             specials = (Vec(rows.reduce(np.add, no_nulls(rows.vec(name)).values)) for name in names[2:])
-            return Vec(high, seen), Vec(low), *specials
+            return Vec(high, has_value), Vec(low), *specials
 
     def merge(self, old: Cells, new: Cells) -> Cells:
         a, b = ([no_nulls(cell).values for cell in cells] for cells in (old, new))
         high, low = added((a[0], a[1]), (b[0], b[1]))
         with np.errstate(invalid="ignore"):
             specials = (Vec(x + y) for x, y in zip(a[2:], b[2:], strict=True))
-            return Vec(high, either(old[0], new[0])), Vec(low), *specials
+            return Vec(high, either_valid(old[0], new[0])), Vec(low), *specials
 
     def total(self, cells: Cells) -> Values:
-        """The sums as doubles; anything where no value was seen."""
+        """The sums as doubles; undefined for groups without values."""
         high, specials = cells[0].values, [no_nulls(cell).values for cell in cells[2:]]
         if not self.retracts:
             with np.errstate(invalid="ignore"):
-                found: Values = high + specials[0]
-            return found
+                total: Values = high + specials[0]
+            return total
         missing, above, below = (count > 0 for count in specials)
         infinite = np.where(above, np.where(below, np.nan, np.inf), np.where(below, -np.inf, high))
         return np.where(missing, np.nan, infinite)
 
     def pair(self, cells: Cells) -> Pair:
-        """As ``total``, and what rounding left of it."""
+        """As ``total``, with the rounding residue."""
         return self.total(cells), no_nulls(cells[1]).values
 
     def _special(
@@ -125,12 +125,12 @@ def doubles(rows: GroupedRows, arg: str) -> Values:
     small = high == low >> 63
     scale = rows.table.schema.field(arg).type.scale
     wide = high.astype(np.float64) * 2.0**64 + values[:, 0].astype(np.float64)
-    found: Values = np.where(small, low.astype(np.float64), wide) / 10.0**scale
-    return found
+    unscaled: Values = np.where(small, low.astype(np.float64), wide) / 10.0**scale
+    return unscaled
 
 
 def _summed(rows: GroupedRows, values: Values) -> Pair:
-    """Finite values summed per group, or up to each row."""
+    """The sums of finite values per group, or up to each row."""
     if rows.running:
         return _running(values, rows.groups.starts)
     sizes, starts = rows.groups.sizes, rows.groups.starts
@@ -155,13 +155,13 @@ def _split(values: Values, unit: Values, starts: Ints) -> Pair:
 
 
 def _running(values: Values, starts: Ints) -> Pair:
-    """Up to each row, by doubling as ``segmented_accumulate`` does."""
+    """The sums up to each row, by doubling as in ``segmented_accumulate``."""
     sizes = np.diff(starts, append=len(values))
-    place = np.arange(len(values)) - np.repeat(starts, sizes)
+    position = np.arange(len(values)) - np.repeat(starts, sizes)
     high, low = values.copy(), np.zeros(len(values))
     step, longest = 1, int(sizes.max(initial=0))
     while step < longest:
-        inside = np.flatnonzero(place >= step)
+        inside = np.flatnonzero(position >= step)
         before = inside - step
         high[inside], low[inside] = added((high[before], low[before]), (high[inside], low[inside]))
         step *= 2

@@ -54,9 +54,9 @@ def json_objectagg(spec: AggregateSpec, source: Source) -> Aggregate:
         _check_keys(bag, keys)
         owners = bag.owners()
         if absent and values.null_count:
-            kept = np.flatnonzero(vector(values.is_valid()).values)
-            picks = pa.array(kept)
-            keys, values, owners = keys.take(picks), values.take(picks), owners[kept]
+            not_null = np.flatnonzero(vector(values.is_valid()).values)
+            picks = pa.array(not_null)
+            keys, values, owners = keys.take(picks), values.take(picks), owners[not_null]
         by_key = pc.sort_indices(
             pa.table({"owner": owners, "key": keys}), [("owner", "ascending"), ("key", "ascending")]
         )
@@ -131,7 +131,7 @@ def _moment(value: datetime.datetime) -> str:
 
 
 def _writer(kind: pa.DataType) -> Callable[[Any], str]:
-    """What writes a value of a nested type; the carrier of maps is an array of (key, value) entries."""
+    """The function that writes a value of a nested type. A map is an array of (key, value) entries."""
     if pa.types.is_struct(kind):
         members = {f.name: _writer(f.type) for f in kind}
         return lambda row: "null" if row is None else _object({k: w(row[k]) for k, w in members.items()})
@@ -148,12 +148,12 @@ def _writer(kind: pa.DataType) -> Callable[[Any], str]:
 
 
 def _object(members: dict[Any, str]) -> str:
-    """Members by key, as Flink's mapper sorts them at every level."""
+    """An object with its members sorted by key, as Flink's mapper sorts them at every level."""
     return "{" + ",".join(f"{quoted(key)}:{text}" for key, text in sorted(members.items())) + "}"
 
 
 class _Number(str):
-    """A JSON number as it was written."""
+    """The text of a JSON number."""
 
 
 def _sorted_json(text: str) -> str:

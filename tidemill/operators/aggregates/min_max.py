@@ -1,8 +1,8 @@
 """MIN and MAX as accumulators.
 
-Append-only input needs the extreme alone. Where input retracts, a multiset of (key, value) stands
-beside it: a retraction that takes the last copy of the extreme makes the group's values be gathered
-again, any other change only compares.
+For append-only input the state is only the extreme. For retracting input there is also a multiset of (key,
+value). If a retraction removes the last copy of the extreme, the group's values are read again; any other
+change only compares.
 """
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ import pyarrow as pa
 from tidemill.changelog.columns import Ints, Mask, single, vector
 from tidemill.changelog.values import ranks
 from tidemill.operators.aggregates.api import Aggregate, AggregateSpec, Cells, Source, State
-from tidemill.operators.aggregates.count import counted
+from tidemill.operators.aggregates.count import count_weights
 from tidemill.operators.aggregates.declaration import AggregateDeclaration, Direction, FlinkPhases, Merging
 from tidemill.operators.aggregates.extreme import Extreme, as_array, as_cell
 from tidemill.operators.aggregates.running_extreme import HeldValues, running_least
@@ -27,7 +27,7 @@ from tidemill.state.table import StateTable
 
 @dataclass(frozen=True, slots=True)
 class ExtremeAccumulator:
-    """Over append-only input: the extreme so far, NULL while there is none."""
+    """Over append-only input: the extreme so far, NULL before the first value."""
 
     name: str
     arg: str
@@ -72,7 +72,7 @@ class RetractableExtremeAccumulator:
     def advance(self, old: Cells, rows: GroupedRows, table: StateTable) -> tuple[Cells, Cells]:
         """The extremes before and after the epoch's rows; the table takes the rows' weights."""
         self.values.put(rows, table)
-        weights = counted(rows, (self.arg,), self.weight_key)
+        weights = count_weights(rows, (self.arg,), self.weight_key)
         column = rows.array(self.arg)
         came = None if weights is None else weights > 0
         new = self.extreme.best(column, came, rows.reduce)
@@ -88,8 +88,8 @@ class RetractableExtremeAccumulator:
     def run(self, old: Cells, rows: GroupedRows, table: StateTable) -> Cells:
         """The extreme after each row (``rows`` in group order)."""
         kind = self.extreme.kind
-        held, stored = self._held(old, rows, table)
-        weights = counted(rows, (self.arg,), self.weight_key)
+        before, stored = self._values_before(old, rows, table)
+        weights = count_weights(rows, (self.arg,), self.weight_key)
         column = rows.array(self.arg)
         both = single(pa.chunked_array([stored, column], kind))
         codes = ranks(both) if self.extreme.least else ~ranks(both)
@@ -99,61 +99,63 @@ class RetractableExtremeAccumulator:
             codes[n:],
             ones if weights is None else weights,
             rows.groups.starts,
-            HeldValues(codes[:n], held.counts, held.offsets),
+            HeldValues(codes[:n], before.counts, before.offsets),
         )
         valued = np.flatnonzero(vector(both.is_valid()).values)
         valued = valued[np.argsort(codes[valued], kind="stable")]
-        found = np.searchsorted(codes[valued], least)
+        best_rows = np.searchsorted(codes[valued], least)
         picks = np.zeros(len(least), np.int64)
-        picks[present] = valued[found[present]]
+        picks[present] = valued[best_rows[present]]
         return (as_cell(both.take(pa.array(picks, mask=~present))),)
 
     def take_in(self, rows: GroupedRows, table: StateTable) -> None:
         """The table takes the rows' weights."""
         self.values.put(rows, table)
 
-    def _held(self, old: Cells, rows: GroupedRows, table: StateTable) -> tuple[HeldValues, pa.Array]:
-        """The values there before the epoch: all of them only where the extreme may fall."""
-        weights = counted(rows, (self.arg,), self.weight_key)
+    def _values_before(self, old: Cells, rows: GroupedRows, table: StateTable) -> tuple[HeldValues, pa.Array]:
+        """The values before the epoch: all values of groups whose extreme may go, otherwise only the
+        extreme."""
+        weights = count_weights(rows, (self.arg,), self.weight_key)
         went = np.zeros(len(rows.groups.order), np.bool_) if weights is None else weights < 0
         extremes = as_array(old[0], self.extreme.kind)
         there = vector(extremes.is_valid()).values
         starts = rows.groups.starts
         worst = self.extreme.best(rows.array(self.arg), went, lambda f, v: f.reduceat(v, starts))
         shaken = np.flatnonzero(there & self.extreme.beats(worst, old[0]))
-        owners, found = table.gather(rows.hashes[shaken], [k.take(pa.array(shaken)) for k in rows.keys])
+        owners, entries = table.gather(rows.hashes[shaken], [k.take(pa.array(shaken)) for k in rows.keys])
         calm = np.setdiff1d(np.flatnonzero(there), shaken)
         owners = np.concatenate([shaken[owners], calm])
         order = np.argsort(owners, kind="stable")
-        stored = single(pa.chunked_array([single(found.column(VALUE)), extremes.take(pa.array(calm))]))
-        counts = np.concatenate([self.values.counts(found), np.ones(len(calm), np.int64)])
+        stored = single(pa.chunked_array([single(entries.column(VALUE)), extremes.take(pa.array(calm))]))
+        counts = np.concatenate([self.values.counts(entries), np.ones(len(calm), np.int64)])
         offsets = np.searchsorted(owners[order], np.arange(rows.groups.count + 1))
         picked = stored.take(pa.array(order))
         return HeldValues(np.zeros(0, np.int64), counts[order], offsets), picked
 
     def _recomputed(self, after: pa.Array, shaken: Ints, rows: GroupedRows, table: StateTable) -> pa.Array:
-        """``after`` with the groups ``shaken`` read again from the table; what is owed there is no value."""
+        """``after`` with the extremes of the groups ``shaken`` read from the table; negative counts are no
+        values."""
         keys = [key.take(pa.array(shaken)) for key in rows.keys]
-        owners, found = table.gather(rows.hashes[shaken], keys)
-        there = np.flatnonzero(self.values.counts(found) > 0)
-        owners, values = owners[there], single(found.column(VALUE)).take(pa.array(there))
-        place = np.arange(len(after))
-        place[shaken] = len(after) + len(shaken)
+        owners, entries = table.gather(rows.hashes[shaken], keys)
+        there = np.flatnonzero(self.values.counts(entries) > 0)
+        owners, values = owners[there], single(entries.column(VALUE)).take(pa.array(there))
+        source_row = np.arange(len(after))
+        source_row[shaken] = len(after) + len(shaken)
         kind = self.extreme.kind
         chunks = [after, pa.nulls(len(shaken), kind)]
         if len(owners):
             starts = np.flatnonzero(np.diff(owners, prepend=-1))
             best = as_array(self.extreme.best(values, None, lambda f, v: f.reduceat(v, starts)), kind)
             chunks[1] = best
-            place[shaken] = len(after) + len(best)
-            place[shaken[owners[starts]]] = len(after) + np.arange(len(best))
+            source_row[shaken] = len(after) + len(best)
+            source_row[shaken[owners[starts]]] = len(after) + np.arange(len(best))
         chunks.append(pa.nulls(1, kind))
-        return single(pa.chunked_array(chunks, kind)).take(pa.array(place))
+        return single(pa.chunked_array(chunks, kind)).take(pa.array(source_row))
 
 
 def counting(rows: GroupedRows, arg: str, key: WeightKey) -> Mask | None:
-    """Where a row counts for a call over ``arg``; None: everywhere."""
-    weights = counted(rows, (arg,), key)
+    """The rows that count for a call over ``arg``; None: all rows."""
+    weights = count_weights(rows, (arg,), key)
     return None if weights is None else weights > 0
 
 

@@ -1,4 +1,4 @@
-"""Numbers of some 106 bits: a double and what rounding left of it (Dekker; Knuth's two-sum)."""
+"""Numbers of about 106 bits: a double and its rounding residue (Dekker; Knuth's two-sum)."""
 
 from __future__ import annotations
 
@@ -7,15 +7,15 @@ import numpy as np
 from tidemill.changelog.columns import Values
 
 Pair = tuple[Values, Values]
-"""Numbers and what rounding left of them."""
+"""Numbers and their rounding residues."""
 
 _SPLITTER = 2.0**27 + 1
 _LARGEST = 2.0**500
-"""The square of more leaves the range of doubles, or what is left of it does."""
+"""The square of a larger number, or its residue, would leave the range of doubles."""
 
 
 def added(a: Pair, b: Pair) -> Pair:
-    """The sum of two pairs; beyond the doubles' range what is left of it means nothing."""
+    """The sum of two pairs. Beyond the range of doubles the residue is undefined."""
     with np.errstate(over="ignore", invalid="ignore"):
         high, error = _two_sum(a[0], b[0])
         low, lost = _two_sum(a[1], b[1])

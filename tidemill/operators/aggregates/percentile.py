@@ -1,7 +1,7 @@
 """PERCENTILE(value, percentage[, frequency]): linear interpolation over a group's sorted values.
 
-The percentage is a constant, one number or an array; it reaches the kernel as a column and is kept in the
-record. Position ``(n - 1) * percentage`` between neighbours, as Flink and Hive have it.
+The percentage is a constant, a number or an array. The kernel gets it as a column and keeps it in the record.
+As in Flink and Hive, the position between neighbours is ``(n - 1) * percentage``.
 """
 
 from __future__ import annotations
@@ -71,7 +71,7 @@ class _Ranked:
         return cls(values[order], copies[order], bag.offsets)
 
     def at(self, groups: Values, fractions: Values) -> Values:
-        """The percentile per query; anything where the group is empty."""
+        """The percentile per query; undefined for empty groups."""
         if len(self.values) == 0:
             return np.zeros(len(groups))
         position = np.maximum(self.count[groups] - 1, 0) * fractions
@@ -82,9 +82,9 @@ class _Ranked:
         return between
 
     def _value(self, groups: Values, position: Values) -> Values:
-        place = np.searchsorted(self.upto, self.first[groups] + position, side="right")
-        found: Values = self.values[np.minimum(place, len(self.values) - 1)]
-        return found
+        index = np.searchsorted(self.upto, self.first[groups] + position, side="right")
+        percentiles: Values = self.values[np.minimum(index, len(self.values) - 1)]
+        return percentiles
 
 
 def _several(ranked: _Ranked, fractions: pa.Array, kind: pa.DataType) -> pa.Array:

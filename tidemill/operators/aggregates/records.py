@@ -46,22 +46,24 @@ def is_stateful(accumulator: AnyAccumulator) -> TypeGuard[TableAccumulator]:
 
 
 def is_runnable(accumulator: AnyAccumulator) -> TypeGuard[RunningAccumulator]:
-    """Whether it has a state table and can still tell its value after each row in one pass."""
+    """Whether it has a state table, and still computes its value after each row in one pass."""
     return isinstance(accumulator, RunningAccumulator)
 
 
-def stored_cells(found: Answers, accumulator: AnyAccumulator) -> Cells:
-    """An accumulator's columns of the found records, NULL where there is none."""
-    return tuple(found.vec(f.name) if is_fixed(f.type) else found.array(f.name) for f in accumulator.fields)
+def stored_cells(records: Answers, accumulator: AnyAccumulator) -> Cells:
+    """An accumulator's columns of the stored records; NULL for keys without a record."""
+    return tuple(
+        records.vec(f.name) if is_fixed(f.type) else records.array(f.name) for f in accumulator.fields
+    )
 
 
 def take_cell(cell: Cell, rows: Ints, there: Mask | None = None) -> Cell:
-    """``cell`` at ``rows``; NULL where ``there`` is False."""
+    """``cell`` at ``rows``; NULL if ``there`` is False."""
     if isinstance(cell, Vec):
-        taken = cell.take(rows)
+        values = cell.take(rows)
         if there is None:
-            return taken
-        return Vec(taken.values, there if taken.valid is None else taken.valid & there)
+            return values
+        return Vec(values.values, there if values.valid is None else values.valid & there)
     if there is None:
         return cell.take(pa.array(rows))
     return cell.take(pa.array(rows, mask=~there))
@@ -76,7 +78,7 @@ def write_records(
     existed: Mask,
     exists: Mask,
 ) -> None:
-    """Puts the touched records; tombstones for keys that went; nothing for keys that never were.
+    """Writes the touched records, and tombstones for deleted keys; nothing for keys that came and went.
 
     A record without accumulators never changes: only new ones are written.
     """

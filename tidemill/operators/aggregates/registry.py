@@ -38,31 +38,32 @@ FAMILIES: tuple[ModuleType, ...] = (
 
 
 def declared(function: str) -> AggregateDeclaration | None:
-    """What is true of the aggregate ``function``; None for a user's aggregate and for a window function."""
+    """The declaration of the aggregate ``function``; None for a user's aggregate and for a window
+    function."""
     return declarations().get(function)
 
 
 @cache
 def declarations() -> Mapping[str, AggregateDeclaration]:
-    return {found.name: found for family in FAMILIES for found in family.DECLARATIONS}
+    return {declaration.name: declaration for family in FAMILIES for declaration in family.DECLARATIONS}
 
 
 def is_ordered(call: AggregateSpec) -> bool:
     """Whether the result of ``call`` may depend on the order of arrival."""
-    found = declared(call.function)
-    return call.user is not None or (found is not None and found.ordered)
+    declaration = declared(call.function)
+    return call.user is not None or (declaration is not None and declaration.ordered)
 
 
 def ignores_distinct(call: AggregateSpec) -> bool:
     """Whether DISTINCT does not change the result of ``call``."""
-    found = declared(call.function)
-    return found is not None and found.ignores_distinct
+    declaration = declared(call.function)
+    return declaration is not None and declaration.ignores_distinct
 
 
 def counts_null(call: AggregateSpec) -> bool:
     """Whether NULL is one of the values of a DISTINCT ``call``."""
-    found = declared(call.function)
-    return call.user is not None or (found is not None and found.counts_null)
+    declaration = declared(call.function)
+    return call.user is not None or (declaration is not None and declaration.counts_null)
 
 
 def merges(call: AggregateSpec, exact: Callable[[pa.DataType], bool]) -> bool:
@@ -70,20 +71,20 @@ def merges(call: AggregateSpec, exact: Callable[[pa.DataType], bool]) -> bool:
 
     ``exact`` says of which types sums are exact.
     """
-    found = declared(call.function)
-    if found is None or found.merging is Merging.NEVER:
+    declaration = declared(call.function)
+    if declaration is None or declaration.merging is Merging.NEVER:
         return False
-    return found.merging is Merging.ALWAYS or all(map(exact, call.arg_types))
+    return declaration.merging is Merging.ALWAYS or all(map(exact, call.arg_types))
 
 
 def build(spec: AggregateSpec, source: Source) -> Aggregate:
     """The kernel of a call; NotSupportedError names a function without one."""
     if spec.user is not None:
         return user_aggregate(spec, spec.user, source)
-    found = declared(spec.function)
-    if found is None or found.build is None:
+    declaration = declared(spec.function)
+    if declaration is None or declaration.build is None:
         raise NotSupportedError(
             f"Aggregate function {spec.function} is not supported in streaming mode",
             expected=tuple(sorted(x.name for x in declarations().values() if x.build is not None)),
         )
-    return found.build(spec, source)
+    return declaration.build(spec, source)

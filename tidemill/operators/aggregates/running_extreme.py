@@ -1,7 +1,7 @@
 """MIN and MAX after every row of a retracting input: a heap per group with lazy removal.
 
-The one kernel that walks rows in Python: what the extreme falls back to when it is taken away depends on all
-rows before, and a heap answers that in O(log n), where array passes would need one per row. About a million
+This is the only kernel that loops over rows in Python. The next extreme after a retraction depends on all
+rows before. A heap finds it in O(log n); array operations would need a pass per row. Speed: about a million
 rows a second.
 """
 
@@ -18,14 +18,14 @@ from tidemill.changelog.columns import Ints, Mask
 
 @dataclass(frozen=True, slots=True)
 class HeldValues:
-    """What each group holds before the epoch: entries ``offsets[g]:offsets[g + 1]``."""
+    """The values of each group before the epoch: entries ``offsets[g]:offsets[g + 1]``."""
 
     codes: Ints
     counts: Ints
     offsets: Ints
 
 
-def running_least(codes: Ints, weights: Ints, starts: Ints, held: HeldValues) -> tuple[Ints, Mask]:
+def running_least(codes: Ints, weights: Ints, starts: Ints, values_before: HeldValues) -> tuple[Ints, Mask]:
     """Per row in group order: the least code that is there after it, and whether there is one.
 
     ``weights`` +1 or -1 per row, 0 for a row that does not count. Taking away what is not there is
@@ -35,15 +35,15 @@ def running_least(codes: Ints, weights: Ints, starts: Ints, held: HeldValues) ->
     least = np.zeros(len(codes), np.int64)
     present = np.zeros(len(codes), np.bool_)
     all_codes, all_weights = codes.tolist(), weights.tolist()
-    before, counts = held.codes.tolist(), held.counts.tolist()
+    before, counts = values_before.codes.tolist(), values_before.counts.tolist()
     for group, (start, end) in enumerate(zip(starts.tolist(), ends, strict=True)):
-        low, high = held.offsets[group], held.offsets[group + 1]
+        low, high = values_before.offsets[group], values_before.offsets[group + 1]
         copies = dict(zip(before[low:high], counts[low:high], strict=True))
         results = _group(all_codes[start:end], all_weights[start:end], copies)
-        found = [code for code in results if code is not None]
+        present_results = [code for code in results if code is not None]
         there = np.array([code is not None for code in results], np.bool_)
         present[start:end] = there
-        least[start:end][there] = found
+        least[start:end][there] = present_results
     return least, present
 
 

@@ -13,8 +13,16 @@ import numpy as np
 import pyarrow as pa
 
 from tidemill.changelog.columns import Mask, Values, Vec, to_arrow
-from tidemill.operators.aggregates.api import Aggregate, AggregateSpec, Cells, Source, State, either, no_nulls
-from tidemill.operators.aggregates.count import CountAccumulator, count_of, counted
+from tidemill.operators.aggregates.api import (
+    Aggregate,
+    AggregateSpec,
+    Cells,
+    Source,
+    State,
+    either_valid,
+    no_nulls,
+)
+from tidemill.operators.aggregates.count import CountAccumulator, count_of, count_weights
 from tidemill.operators.aggregates.decimal_sum import decimal_average, decimal_sum
 from tidemill.operators.aggregates.declaration import AggregateDeclaration, Direction, FlinkPhases, Merging
 from tidemill.operators.aggregates.float_sum import FloatSumAccumulator
@@ -23,7 +31,7 @@ from tidemill.operators.rows.grouped import GroupedRows, WeightKey
 
 @dataclass(frozen=True, slots=True)
 class SumAccumulator:
-    """NULL while no value was seen (never goes back)."""
+    """NULL until a value came; it never becomes NULL again."""
 
     name: str
     arg: str
@@ -35,7 +43,7 @@ class SumAccumulator:
 
     def delta(self, rows: GroupedRows) -> Cells:
         values = rows.vec(self.arg).values.astype(np.int64, copy=False)
-        weights = counted(rows, (self.arg,), self.weight_key)
+        weights = count_weights(rows, (self.arg,), self.weight_key)
         if weights is None:
             return (Vec(rows.reduce(np.add, values)),)
         return (Vec(rows.reduce(np.add, values * weights), rows.any(weights != 0)),)
@@ -43,11 +51,11 @@ class SumAccumulator:
     def fold(self, rows: GroupedRows) -> Cells:
         vec = rows.vec(self.name)
         sums = rows.reduce(np.add, no_nulls(vec).values)
-        seen = None if vec.valid is None else rows.any(vec.valid)
-        return (Vec(sums, seen),)
+        has_value = None if vec.valid is None else rows.any(vec.valid)
+        return (Vec(sums, has_value),)
 
     def merge(self, old: Cells, new: Cells) -> Cells:
-        return (Vec(no_nulls(old[0]).values + no_nulls(new[0]).values, either(old[0], new[0])),)
+        return (Vec(no_nulls(old[0]).values + no_nulls(new[0]).values, either_valid(old[0], new[0])),)
 
 
 def sum_of(spec: AggregateSpec, source: Source) -> SumAccumulator | FloatSumAccumulator:
@@ -104,7 +112,7 @@ def average(spec: AggregateSpec, source: Source) -> Aggregate:
 
 
 def _totals(total: SumAccumulator | FloatSumAccumulator, cells: Cells) -> Values:
-    """Anything where no value was seen."""
+    """The sums; undefined for groups without values."""
     if isinstance(total, FloatSumAccumulator):
         return total.total(cells)
     sums: Values = cells[0].values

@@ -1,4 +1,4 @@
-"""A user's aggregate function: its accumulator is one column of the record, typed as it was declared.
+"""A user's aggregate function: its accumulator is one column of the record, of the declared type.
 
 The function goes on from the stored accumulator, row by row in arrival order or batch by batch; FILTER
 and DISTINCT have decided before which rows count.
@@ -36,12 +36,12 @@ class UserAccumulator:
     def step(self, old: Cells, rows: GroupedRows) -> Cells:
         columns = [rows.array(a) for a in self.args]
         weights = rows.row_weights(self.weight_key)
-        held = as_array(old[0], self.kind)
-        return (as_cell(self.function.advanced(held, columns, rows.groups.ids(), weights)),)
+        accumulators = as_array(old[0], self.kind)
+        return (as_cell(self.function.advanced(accumulators, columns, rows.groups.ids(), weights)),)
 
 
 def user_aggregate(spec: AggregateSpec, function: BoundAggregate, source: Source) -> Aggregate:
-    """Raises ValidationError where rows are taken back from a function without ``retract``."""
+    """ValidationError if the input retracts rows and the function has no ``retract``."""
     if source.retracts and not function.retracts:
         raise ValidationError(
             f"Could not find an implementation method 'retract' of the aggregate function '{function.name}',"

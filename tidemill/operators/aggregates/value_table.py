@@ -1,4 +1,4 @@
-"""All values of each key, as a state table of (key, value) with how often each is there.
+"""All values of each key, as a state table of (key, value) with the number of copies.
 
 Without TTL the table is a multiset that only takes in weights; with TTL it holds counts, because an
 expired copy must not cut a weight in two.
@@ -13,7 +13,7 @@ import pyarrow as pa
 
 from tidemill.changelog.columns import Ints, Vec, to_arrow, vector
 from tidemill.operators.aggregates.api import Source
-from tidemill.operators.aggregates.count import counted
+from tidemill.operators.aggregates.count import count_weights
 from tidemill.operators.rows.grouped import GroupedRows, WeightKey
 from tidemill.operators.rows.pairs import Pairs, pair_rows
 from tidemill.state.layout import Layout
@@ -52,11 +52,11 @@ class ValueTable:
         return cls(layout, args, key)
 
     def put(self, rows: GroupedRows, table: StateTable) -> None:
-        """Takes in the weights of the epoch's rows, once for all who share the table."""
+        """Adds the weights of the epoch's rows, once for all accumulators that share the table."""
         if self.layout.name in rows.fed:
             return
         rows.fed.add(self.layout.name)
-        weights = counted(rows, self.args, self.weight_key)
+        weights = count_weights(rows, self.args, self.weight_key)
         pairs = pair_rows(rows, self.args, None if weights is None else weights != 0)
         if len(pairs.codes) == 0:
             return
@@ -66,9 +66,9 @@ class ValueTable:
         else:
             self._replace(pairs, sums, table)
 
-    def counts(self, found: pa.Table) -> Ints:
-        """How often each gathered value is there."""
-        counts: Ints = vector(found.column(WEIGHT if self.layout.additive else COUNT)).values
+    def counts(self, entries: pa.Table) -> Ints:
+        """The number of copies of each gathered value."""
+        counts: Ints = vector(entries.column(WEIGHT if self.layout.additive else COUNT)).values
         return counts
 
     def _add(self, pairs: Pairs, sums: Ints, table: StateTable) -> None:
@@ -79,9 +79,9 @@ class ValueTable:
         table.put(codes, {**dict(zip(names, identity, strict=True)), WEIGHT: weight})
 
     def _replace(self, pairs: Pairs, sums: Ints, table: StateTable) -> None:
-        found = table.lookup(pairs.codes, pairs.identity)
-        before = found.vec(COUNT)
-        counts = np.where(found.there, before.values, 0) + sums
+        stored = table.lookup(pairs.codes, pairs.identity)
+        before = stored.vec(COUNT)
+        counts = np.where(stored.there, before.values, 0) + sums
         names = [f.name for f in self.layout.identity]
         columns = {**dict(zip(names, pairs.identity, strict=True)), COUNT: to_arrow(Vec(counts), pa.int64())}
         table.put(pairs.codes, columns, counts <= 0)

@@ -30,7 +30,7 @@ from tidemill.types.decimals import rounded
 VARIANCES = ("VAR_POP", "VAR_SAMP", "STDDEV_POP", "STDDEV_SAMP")
 IN_STEPS = ("IN_STEPS", "TRUE")
 _NOISE = 2.0**-100
-"""Of the sum of squares: what differs by less is one in so many bits."""
+"""The rounding error relative to the sum of squares; smaller differences count as zero."""
 
 
 def _variance(sample: bool, root: bool) -> Callable[[AggregateSpec, Source], Aggregate]:
@@ -46,8 +46,10 @@ def _variance(sample: bool, root: bool) -> Callable[[AggregateSpec, Source], Agg
             present = counts > int(sample)
             if pa.types.is_integer(spec.result):
                 cut = IN_STEPS in spec.options
-                found = _of_integers(counts, sums, of_squares, present, sample, cut)
-                return _integers([isqrt(v) for v in found] if root else list(found), present, spec.result)
+                variances = _of_integers(counts, sums, of_squares, present, sample, cut)
+                return _integers(
+                    [isqrt(v) for v in variances] if root else list(variances), present, spec.result
+                )
             values = _spread(counts, sums, of_squares, sample)
             return as_result(np.sqrt(values) if root else values, present, spec.result)
 
@@ -65,24 +67,24 @@ def _spread(counts: Ints, sums: Pair, squares: Pair, sample: bool) -> Values:
         deviations, _ = added(squares, (-high, -low))
         plain = squares[0] - sums[0] * sums[0] / n
         deviations = np.where(np.isfinite(plain), deviations, plain)
-        found: Values = np.where(deviations <= _NOISE * squares[0], 0.0, deviations) / divisor
-        return found
+        variances: Values = np.where(deviations <= _NOISE * squares[0], 0.0, deviations) / divisor
+        return variances
 
 
 def _of_integers(
     counts: Ints, sums: Pair, squares: Pair, present: Mask, sample: bool, in_steps: bool
 ) -> Iterator[int]:
-    """The variance, cut; 0 where there is none."""
+    """The variance, cut; 0 if there is none."""
     for there, n, *parts in zip(present.tolist(), counts.tolist(), *_lists(sums, squares), strict=True):
         if not there:
             yield 0
             continue
         total, square = int(parts[0]) + int(parts[1]), int(parts[2]) + int(parts[3])
         if in_steps:
-            found = (square - total * total // n) // (n - sample)
+            variance = (square - total * total // n) // (n - sample)
         else:
-            found = (n * square - total * total) // (n * (n - sample))
-        yield max(found, 0)
+            variance = (n * square - total * total) // (n * (n - sample))
+        yield max(variance, 0)
 
 
 def _lists(*pairs: Pair) -> Iterator[list[float]]:
@@ -92,8 +94,8 @@ def _lists(*pairs: Pair) -> Iterator[list[float]]:
 def _integers(values: list[int], present: Mask, kind: pa.DataType) -> pa.Array:
     """As Java casts doubles: held at the ends of INT or BIGINT, of which smaller types are the last bytes."""
     ends: Any = np.iinfo(np.int64 if pa.types.is_int64(kind) else np.int32)
-    held = np.array([min(v, ends.max) for v in values], np.int64)
-    return to_arrow(Vec(held.astype(dtype_of(kind)), present), kind)
+    clamped = np.array([min(v, ends.max) for v in values], np.int64)
+    return to_arrow(Vec(clamped.astype(dtype_of(kind)), present), kind)
 
 
 def as_result(values: Values, present: Mask, kind: pa.DataType) -> pa.Array:
@@ -105,8 +107,8 @@ def as_result(values: Values, present: Mask, kind: pa.DataType) -> pa.Array:
 def _decimal(value: float, kind: Any) -> Decimal | None:
     if not np.isfinite(value):
         return None
-    found = rounded(Decimal(repr(value)), kind.scale)
-    return found if len(found.as_tuple().digits) <= kind.precision else None
+    decimal = rounded(Decimal(repr(value)), kind.scale)
+    return decimal if len(decimal.as_tuple().digits) <= kind.precision else None
 
 
 def _declaration(name: str, *, sample: bool, root: bool) -> AggregateDeclaration:

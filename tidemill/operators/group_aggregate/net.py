@@ -32,16 +32,16 @@ from tidemill.state.store import StateStore
 
 def net_step(spec: GroupShape, rows: GroupedRows, store: StateStore) -> pa.Table:
     """The changes of an epoch, keys in hash order."""
-    shown = advance_groups(spec, rows, store)
-    return spec.output_schema().empty_table() if shown is None else shown[0]
+    changes_and_rows = advance_groups(spec, rows, store)
+    return spec.output_schema().empty_table() if changes_and_rows is None else changes_and_rows[0]
 
 
 def advance_groups(spec: GroupShape, rows: GroupedRows, store: StateStore) -> tuple[pa.Table, Ints] | None:
-    """The changes and the row number (in ``rows.table``) of each change's key; None: no rows count."""
+    """The changes, and for each change a row number (in ``rows.table``) of its key; None if no rows count."""
     table = store.table(spec.layout)
-    found = table.lookup(rows.hashes, rows.keys)
+    stored = table.lookup(rows.hashes, rows.keys)
     if spec.retracts:
-        ghosts = _ghosts(spec, rows, found.there)
+        ghosts = _is_ghost(spec, rows, stored.there)
         if ghosts.any():
             return _without(spec, rows, ghosts, store)
     for view in spec.views:
@@ -49,12 +49,12 @@ def advance_groups(spec: GroupShape, rows: GroupedRows, store: StateStore) -> tu
     before: dict[str, Cells] = {}
     after: dict[str, Cells] = {}
     for name, accumulator in spec.accumulators.items():
-        old = stored_cells(found, accumulator)
+        old = stored_cells(stored, accumulator)
         before[name], after[name] = _advance(spec, accumulator, old, rows, store)
-    existed = found.there
+    existed = stored.there
     exists = after[ROWS.name][0].values > 0 if spec.retracts else np.ones(len(existed), np.bool_)
     write_records(table, spec.layout, spec.accumulators, rows, after, existed, exists)
-    return _show(spec, rows, before, after, existed, exists)
+    return _changes_of(spec, rows, before, after, existed, exists)
 
 
 def _advance(
@@ -69,8 +69,9 @@ def _advance(
     return old, accumulator.merge(old, delta)
 
 
-def _ghosts(spec: GroupShape, rows: GroupedRows, existed: Mask) -> Mask:
-    """Keys without state whose rows do not add up to one: born and gone, or taken back unseen."""
+def _is_ghost(spec: GroupShape, rows: GroupedRows, existed: Mask) -> Mask:
+    """Keys without state whose rows add up to none: inserted and deleted, or retracted without an
+    insertion."""
     counter: CountAccumulator = ROWS
     counts = (counter.fold(rows) if spec.partial_input else counter.delta(rows))[0].values
     ghosts: Mask = ~existed & (counts <= 0)
@@ -80,15 +81,15 @@ def _ghosts(spec: GroupShape, rows: GroupedRows, existed: Mask) -> Mask:
 def _without(
     spec: GroupShape, rows: GroupedRows, ghosts: Mask, store: StateStore
 ) -> tuple[pa.Table, Ints] | None:
-    """The epoch without the ghosts' rows: Flink ignores them, and they must not reach any state."""
-    kept = np.sort(rows.groups.order[~np.repeat(ghosts, rows.groups.sizes)])
-    if len(kept) == 0:
+    """The epoch without the rows of ghost keys: Flink ignores them, and they must not reach any state."""
+    remaining_rows = np.sort(rows.groups.order[~np.repeat(ghosts, rows.groups.sizes)])
+    if len(remaining_rows) == 0:
         return None
-    shown = advance_groups(spec, spec.grouped(rows.table.take(pa.array(kept))), store)
-    return None if shown is None else (shown[0], kept[shown[1]])
+    changes_and_rows = advance_groups(spec, spec.grouped(rows.table.take(pa.array(remaining_rows))), store)
+    return None if changes_and_rows is None else (changes_and_rows[0], remaining_rows[changes_and_rows[1]])
 
 
-def _show(
+def _changes_of(
     spec: GroupShape,
     rows: GroupedRows,
     before: dict[str, Cells],
@@ -102,7 +103,7 @@ def _show(
     bits = np.full(len(existed), -1)
     if existed.any():
         old = [aggregate.result(before) for aggregate in spec.aggregates]
-        same, bits = compared(spec, old, new, len(existed))
+        same, bits = compare_results(spec, old, new, len(existed))
     changes = net_changes(existed, exists, same, spec.emit_update_before)
     columns = {
         name: key.take(pa.array(changes.owners)) for (name, _), key in zip(spec.keys, rows.keys, strict=True)
@@ -111,7 +112,7 @@ def _show(
         columns[call.name] = changes.pick(a, b)
     if spec.mark:
         columns[spec.mark] = pa.array(bits[changes.owners])
-    # What is never updated came with its first row.
+    # An insert-only result comes with its first row.
     end = np.minimum if spec.insert_only else np.maximum
     for name in spec.handed_on:
         arrival = rows.reduce(end, vector(rows.array(name)).values)
@@ -119,8 +120,10 @@ def _show(
     return as_output(spec, changes, columns), rows.groups.heads[changes.owners]
 
 
-def compared(spec: GroupShape, old: list[pa.Array], new: list[pa.Array], rows: int) -> tuple[Mask, Ints]:
-    """Which results stay and are not shown again, and by bits which calls of the others do not."""
+def compare_results(
+    spec: GroupShape, old: list[pa.Array], new: list[pa.Array], rows: int
+) -> tuple[Mask, Ints]:
+    """The results that do not change, and as bits the changed calls of the other results."""
     if spec.renews:
         return np.zeros(rows, np.bool_), np.full(rows, -1)
     if not spec.mark:
@@ -130,7 +133,7 @@ def compared(spec: GroupShape, old: list[pa.Array], new: list[pa.Array], rows: i
 
 
 def as_output(spec: GroupShape, changes: Changes, columns: dict[str, pa.Array]) -> pa.Table:
-    """The output table of ``changes``; hidden columns where the spec has them."""
+    """The output table of ``changes``, with the hidden columns of the spec."""
     columns[KIND_COLUMN] = changes.kind_column()
     schema = spec.output_schema()
     return pa.table([columns[name] for name in schema.names], schema=schema)

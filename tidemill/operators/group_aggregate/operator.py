@@ -31,7 +31,7 @@ from tidemill.operators.api import HASH_COLUMN, EpochContext
 from tidemill.operators.group_aggregate.net import net_step
 from tidemill.operators.group_aggregate.per_record import per_record_step
 from tidemill.operators.group_aggregate.shape import GroupShape
-from tidemill.operators.rows.copies import counts_copies, one_each, read_by, together
+from tidemill.operators.rows.copies import columns_read, combine_equal_rows, counts_copies, with_single_copies
 from tidemill.operators.rows.grouped import GroupedRows
 from tidemill.state.store import StateStore
 
@@ -42,12 +42,12 @@ class GroupAggregateSpec(GroupShape):
 
     @property
     def combinable(self) -> bool:
-        """Whether rows can become fewer before the exchange."""
+        """Whether rows can be combined before the exchange."""
         return self.folds or self.counts_copies
 
     @cached_property
     def counts_copies(self) -> bool:
-        """Whether equal rows can come as one with their number."""
+        """Whether equal rows can be sent as one row with their count."""
         stay = not (self.retracts or self.needs_sequence)
         return bool(self.views) and stay and all(map(counts_copies, self.calls))
 
@@ -63,10 +63,10 @@ class GroupAggregateSpec(GroupShape):
         return pa.schema([*self.key_fields, pa.field(HASH_COLUMN, pa.uint64()), *fields])
 
     def combine(self, table: pa.Table) -> pa.Table:
-        """Pre-aggregates raw input rows: one row per key, columns as ``local_schema``; with DISTINCT one for
-        all rows that are equal."""
+        """Pre-aggregates raw input rows: one row per key with the columns of ``local_schema``; with DISTINCT
+        one row for all equal rows."""
         if self.counts_copies:
-            return together(self.ordered(table), self._read)
+            return combine_equal_rows(self.ordered(table), self._read)
         if not self.folds:
             raise InternalError("this aggregation has calls that cannot be pre-aggregated")
         if len(table) == 0:
@@ -74,7 +74,7 @@ class GroupAggregateSpec(GroupShape):
         return self.combined(self.grouped(self.ordered(table)))
 
     def combined(self, rows: GroupedRows) -> pa.Table:
-        """``combine`` of rows that have been brought together."""
+        """``combine`` of rows that are grouped already."""
         columns = [*rows.keys, to_arrow(Vec(rows.hashes), pa.uint64())]
         for accumulator in self.accumulators.values():
             assert is_simple(accumulator)
@@ -83,15 +83,17 @@ class GroupAggregateSpec(GroupShape):
         return pa.table(columns, schema=self.local_schema())
 
     def merged(self, raw: list[pa.Table], combined: list[pa.Table]) -> tuple[GroupAggregateSpec, pa.Table]:
-        """Where some of the rows came combined, the rest is combined here: the step sees one kind."""
+        """Combines the raw rows, so the step only sees combined rows."""
         if self.counts_copies:
-            return self, pa.concat_tables([*combined, *(one_each(self.ordered(t), self._read) for t in raw)])
-        rest = [self.combine(pa.concat_tables(raw))] if raw else []
-        return replace(self, partial_input=True), pa.concat_tables([*combined, *rest])
+            return self, pa.concat_tables(
+                [*combined, *(with_single_copies(self.ordered(t), self._read) for t in raw)]
+            )
+        late_combined = [self.combine(pa.concat_tables(raw))] if raw else []
+        return replace(self, partial_input=True), pa.concat_tables([*combined, *late_combined])
 
     @property
     def _read(self) -> tuple[str, ...]:
-        return tuple(dict.fromkeys((*(name for name, _ in self.keys), *read_by(self.calls))))
+        return tuple(dict.fromkeys((*(name for name, _ in self.keys), *columns_read(self.calls))))
 
     def step(self, inputs: tuple[pa.Table, ...], state: StateStore, epoch: EpochContext) -> pa.Table:
         """One net change per touched key."""

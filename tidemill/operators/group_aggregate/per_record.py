@@ -1,11 +1,12 @@
 """One epoch of a group aggregation with Flink's change for every input row (mini-batch off).
 
-Most aggregations run in one pass: accumulators give their value after each row (``GroupedRows.running``)
-and every row shows the step from the value before it. A key whose row count falls to 0 starts anew with
-its next row; rows taken back from a key that has none are ignored, as in Flink's GroupAggFunction.
-Aggregates that gather values (LISTAGG and its kin) go round by round, the j-th round taking the j-th row of
-each key: as many rounds as the busiest key has rows. So do those whose changes are versions, where rows may
-go: an update is one change.
+Most aggregations run in one pass: accumulators give their value after each row (``GroupedRows.running``), and
+each row emits the change from the value before it. A key whose row count falls to 0 starts again with its
+next row. As in Flink's GroupAggFunction, retractions from a key without rows are ignored.
+
+Aggregates that collect values (LISTAGG and similar) run in rounds: round j processes the j-th row of each
+key, so there are as many rounds as the busiest key has rows. Aggregations whose changes are versions also run
+in rounds if the input retracts rows, because an update is one change.
 """
 
 from __future__ import annotations
@@ -27,7 +28,7 @@ from tidemill.operators.aggregates.records import (
     take_cell,
     write_records,
 )
-from tidemill.operators.group_aggregate.net import advance_groups, as_output, compared
+from tidemill.operators.group_aggregate.net import advance_groups, as_output, compare_results
 from tidemill.operators.group_aggregate.shape import GroupShape
 from tidemill.operators.rows.grouped import GroupedRows, segmented_accumulate
 from tidemill.operators.rows.turns import turns
@@ -47,20 +48,21 @@ def per_record_step(spec: GroupShape, table: pa.Table, store: StateStore) -> pa.
 def _rounds(spec: GroupShape, rows: GroupedRows, store: StateStore) -> pa.Table:
     tables, numbers = [spec.output_schema().empty_table()], [np.zeros(0, np.int64)]
     for chosen in turns(rows.table, rows.groups, updates=spec.timed):
-        shown = advance_groups(spec, spec.grouped(rows.table.take(pa.array(chosen))), store)
-        if shown is not None:
-            tables.append(shown[0])
-            numbers.append(chosen[shown[1]])
+        changes_and_rows = advance_groups(spec, spec.grouped(rows.table.take(pa.array(chosen))), store)
+        if changes_and_rows is not None:
+            tables.append(changes_and_rows[0])
+            numbers.append(chosen[changes_and_rows[1]])
     order = np.argsort(np.concatenate(numbers), kind="stable")
     return pa.concat_tables(tables).take(pa.array(order))
 
 
 @dataclass(frozen=True, slots=True)
 class _Lives:
-    """Segments of rows between which a key was gone, per row in group order.
+    """The lives of a key: segments of rows between which the key had no rows. Arrays are per row in group
+    order.
 
-    ``ignored``: took back from nothing. ``existed``/``exists``: whether the key has rows before and
-    after this one. ``inherits``: the segment continues the stored record.
+    ``ignored``: retracted from a key without rows. ``existed``/``exists``: whether the key has rows before
+    and after this one. ``inherits``: the segment continues the stored record.
     """
 
     starts: Ints
@@ -71,7 +73,7 @@ class _Lives:
 
 
 def values_after_each(spec: GroupShape, table: pa.Table, store: StateStore) -> list[pa.Array]:
-    """Each call's value after every row of ``table``, which only adds; as running aggregates are simple."""
+    """Each call's value after every row of ``table``, which is insert-only, for simple accumulators."""
     rows = spec.grouped(table)
     _, _, after = _advanced(spec, rows, store)
     back = np.empty(len(rows.groups.order), np.int64)
@@ -88,8 +90,8 @@ def _advanced(
 ) -> tuple[_Lives, dict[str, Cells], dict[str, Cells]]:
     """The accumulators before the epoch, by key, and after each row; the records are written."""
     table = store.table(spec.layout)
-    found = table.lookup(rows.hashes, rows.keys)
-    lives = _retracting_lives(rows, found) if spec.retracts else _append_lives(rows, found)
+    records = table.lookup(rows.hashes, rows.keys)
+    lives = _retracting_lives(rows, records) if spec.retracts else _append_lives(rows, records)
     rows.running = True
     if lives.ignored.any() and rows.weights is not None:
         rows.weights = np.where(lives.ignored, 0, rows.weights)
@@ -100,7 +102,7 @@ def _advanced(
     old: dict[str, Cells] = {}
     after: dict[str, Cells] = {}
     for name, accumulator in spec.accumulators.items():
-        old[name] = stored_cells(found, accumulator)
+        old[name] = stored_cells(records, accumulator)
         if is_runnable(accumulator):
             after[name] = accumulator.run(old[name], rows, store.table(accumulator.layout))
             continue
@@ -112,36 +114,36 @@ def _advanced(
             accumulator.take_in(rows, store.table(accumulator.layout))
     last = rows.groups.starts + rows.groups.sizes - 1
     final = {name: tuple(take_cell(cell, last) for cell in cells) for name, cells in after.items()}
-    write_records(table, spec.layout, spec.accumulators, rows, final, found.there, lives.exists[last])
+    write_records(table, spec.layout, spec.accumulators, rows, final, records.there, lives.exists[last])
     return lives, old, after
 
 
-def _append_lives(rows: GroupedRows, found: Answers) -> _Lives:
+def _append_lives(rows: GroupedRows, records: Answers) -> _Lives:
     n, starts = len(rows.groups.order), rows.groups.starts
     existed = np.ones(n, np.bool_)
-    existed[starts] = found.there
-    inherits = np.repeat(found.there, rows.groups.sizes)
+    existed[starts] = records.there
+    inherits = np.repeat(records.there, rows.groups.sizes)
     return _Lives(starts, np.zeros(n, np.bool_), existed, np.ones(n, np.bool_), inherits)
 
 
-def _retracting_lives(rows: GroupedRows, found: Answers) -> _Lives:
-    """Row counts that never fall below zero: a row that would is ignored."""
+def _retracting_lives(rows: GroupedRows, records: Answers) -> _Lives:
+    """Row counts never fall below zero: a retraction that would make them negative is ignored."""
     groups = rows.groups
     n, starts, sizes = len(groups.order), groups.starts, groups.sizes
-    counts = found.vec(ROWS.name)
-    stored = np.where(found.there, counts.values, 0)
+    counts = records.vec(ROWS.name)
+    stored = np.where(records.there, counts.values, 0)
     weights = np.ones(n, np.int64) if rows.weights is None else rows.weights
     raw = segmented_accumulate(np.add, weights, starts) + np.repeat(stored, sizes)
     debt = np.minimum(segmented_accumulate(np.minimum, raw, starts), 0)
-    held = raw - debt
-    exists = held > 0
+    row_counts = raw - debt
+    exists = row_counts > 0
     existed = np.empty(n, np.bool_)
     existed[1:] = exists[:-1]
-    existed[starts] = found.there
+    existed[starts] = records.there
     ignored = ~existed & (weights < 0)
     fresh = ~existed
     fresh[starts] = True
-    inherits = np.repeat(found.there, sizes) & ~segmented_accumulate(np.logical_or, ~existed, starts)
+    inherits = np.repeat(records.there, sizes) & ~segmented_accumulate(np.logical_or, ~existed, starts)
     return _Lives(np.flatnonzero(fresh), ignored, existed, exists, inherits)
 
 
@@ -161,7 +163,7 @@ def _show(
         single(pa.chunked_array([a, b], b.type)).take(pa.array(previous))
         for a, b in zip(first, new, strict=True)
     ]
-    same, bits = compared(spec, before, new, n)
+    same, bits = compare_results(spec, before, new, n)
     changes = net_changes(lives.existed, lives.exists & ~lives.ignored, same, spec.emit_update_before)
     arrival = np.argsort(groups.order[changes.owners], kind="stable")
     changes = replace(

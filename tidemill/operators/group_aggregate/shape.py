@@ -1,4 +1,4 @@
-"""What a GROUP BY is: its keys, calls and accumulators, and the layout of its state."""
+"""The spec of a GROUP BY: its keys, calls and accumulators, and the layout of its state."""
 
 from __future__ import annotations
 
@@ -29,9 +29,9 @@ RECORDS = "groups"
 class GroupShape:
     """``keys``: (column, Arrow type), none for a global aggregate. ``retracts``: the input has -U or -D.
 
-    ``emit_update_before``: -U goes with every +U. ``state_ttl`` in milliseconds, 0 for ever. ``mark``: a
-    column that says which calls an update changed (bit i: call i). ``timed``, of ``per_record``: rows carry
-    their watermark, and a change that of the row that made it.
+    ``emit_update_before``: every +U has a -U. ``state_ttl`` in milliseconds; 0: no expiry. ``mark``: a column
+    with the calls that an update changed (bit i: call i). ``timed``, with ``per_record``: rows carry their
+    watermark, and a change has the watermark of the row that caused it.
     """
 
     keys: tuple[tuple[str, pa.DataType], ...]
@@ -60,12 +60,13 @@ class GroupShape:
 
     @cached_property
     def accumulators(self) -> Mapping[str, AnyAccumulator]:
-        """By name, each once, in the order of the calls; the row count where rows may go."""
-        found: dict[str, AnyAccumulator] = {ROWS.name: ROWS} if self.retracts else {}
+        """The distinct accumulators by name, in the order of the calls; with a row count if the input
+        retracts."""
+        by_name: dict[str, AnyAccumulator] = {ROWS.name: ROWS} if self.retracts else {}
         for aggregate in self.aggregates:
             for accumulator in aggregate.accumulators:
-                found.setdefault(accumulator.name, accumulator)
-        return found
+                by_name.setdefault(accumulator.name, accumulator)
+        return by_name
 
     @cached_property
     def views(self) -> tuple[DistinctView, ...]:
@@ -73,12 +74,13 @@ class GroupShape:
 
     @property
     def insert_only(self) -> bool:
-        """SELECT DISTINCT over append-only input never takes a row back (with a TTL Flink renews it)."""
+        """Whether no row is retracted: SELECT DISTINCT over append-only input. With a TTL Flink renews
+        rows."""
         return not self.calls and not self.retracts and not self.renews
 
     @property
     def renews(self) -> bool:
-        """Whether equal results are shown again, to keep the state downstream alive, as Flink does."""
+        """Whether equal results are emitted again, to renew the state downstream, as in Flink."""
         return self.per_record and self.state_ttl > 0
 
     @property
@@ -109,7 +111,7 @@ class GroupShape:
 
     @property
     def handed_on(self) -> tuple[str, ...]:
-        """The hidden columns that a change has of the row that made it."""
+        """The hidden columns that a change inherits from the row that caused it."""
         return (*[SEQUENCE_COLUMN] * self.sequence, *[WATERMARK_COLUMN] * self.timed)
 
     def output_schema(self) -> pa.Schema:
@@ -119,7 +121,7 @@ class GroupShape:
         return output_schema(columns, kinds=not self.insert_only, sequence=self.sequence, timed=self.timed)
 
     def ordered(self, table: pa.Table) -> pa.Table:
-        """One chunk per column, of the declared types, in arrival order where that matters."""
+        """``table`` with one chunk per column, of the declared types, in arrival order if a call needs it."""
         table = with_types(table, self._input_types)
         return contiguous(by_arrival(table) if self.needs_sequence else table)
 
@@ -129,7 +131,7 @@ class GroupShape:
         return {**args, **dict(self.keys)}
 
     def grouped(self, table: pa.Table) -> GroupedRows:
-        """Rows brought together by key."""
+        """The rows of ``table`` grouped by key."""
         keys = [single(table.column(name)) for name, _ in self.keys]
         hashes = hashes_of(table, keys)
         groups = group_rows(hashes, keys)

@@ -1,4 +1,4 @@
-"""The rows of one side that came in an epoch, and the pairs that they make with rows that are kept."""
+"""The rows of one side in an epoch, and their pairs with the stored rows of the other side."""
 
 from __future__ import annotations
 
@@ -38,7 +38,7 @@ class Arrived:
 
     @classmethod
     def of(cls, spec: IntervalShape, side: int, table: pa.Table, epoch: EpochContext) -> tuple[Arrived, Mask]:
-        """The rows, and which of them may match anything: those that have a key and a time."""
+        """The rows, and a mask of rows that may match: rows with a key and a time."""
         change = changed_rows(table, spec.sides[side].columns, spec.sides[side].keys)
         time = vector(change.columns[spec.times[side]])
         can = np.full(len(change), spec.lower <= spec.upper) & time.mask()
@@ -50,7 +50,7 @@ class Arrived:
             columns=change.columns,
             hashes=change.hashes,
             times=time.values // MICROSECONDS,
-            # A source that was not waited for may be behind what has been given already.
+            # An idle source may be behind the time of emitted rows.
             marks=np.maximum(marks, epoch.before),
             numbers=(epoch.epoch << 32) + np.arange(len(change), dtype=np.int64),
         )
@@ -73,7 +73,7 @@ class Arrived:
         )
 
     def keep(self, spec: IntervalShape, side: int, table: TimeTable) -> None:
-        """Puts the rows where those of the other side look for them."""
+        """Stores the rows, where later rows of the other side find them."""
         hidden = {WATERMARK_COLUMN: self.marks, ROW: self.numbers, WEIGHT: np.ones(len(self), np.int64)}
         columns = {**self.columns, **{n: to_arrow(Vec(v), _NUMBER) for n, v in hidden.items()}}
         coded = [columns[f.name] for f in table.layout.coded]
@@ -82,7 +82,7 @@ class Arrived:
 
 @dataclass(frozen=True, slots=True)
 class Met:
-    """Some of the rows that ``arrived``, by place; what is asked for of them is fetched then."""
+    """Some of the rows that ``arrived``, by index; their columns are fetched on demand."""
 
     arrived: Arrived
     rows: Ints
@@ -103,8 +103,8 @@ class Met:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Pairs:
-    """Rows of the ``side`` that arrived, by place, each with one of the other side: one that was ``found`` in
-    state, or one that came in the same epoch."""
+    """Pairs of a row of ``side`` that arrived, by index, and a row of the other side, which was ``found`` in
+    state or came in the same epoch."""
 
     side: int
     arrived: Arrived
@@ -113,15 +113,15 @@ class Pairs:
 
     @classmethod
     def of(cls, spec: IntervalShape, side: int, arrived: Arrived, table: TimeTable) -> Pairs:
-        """All pairs with the rows of ``table`` that the join's condition lets through."""
+        """All pairs with the rows of ``table`` that pass the join's condition."""
         rows, dues = _searches(spec, side, arrived, table)
         keys = [arrived.columns[k] for k in spec.sides[side].keys]
-        found = table.gather(dues, arrived.hashes[rows], keys, rows)
-        return cls(side=side, arrived=arrived, rows=rows[found.queries], found=found)._let_through(spec)
+        partners = table.gather(dues, arrived.hashes[rows], keys, rows)
+        return cls(side=side, arrived=arrived, rows=rows[partners.queries], found=partners)._let_through(spec)
 
     @classmethod
     def within_epoch(cls, spec: IntervalShape, left: Arrived, right: Arrived) -> Pairs:
-        """All pairs of rows of the epoch that the join's condition lets through; their side is the left."""
+        """All pairs of rows of the epoch that pass the join's condition; their side is the left."""
         sides = (left, right)
         few = int(len(right) <= len(left))
         many = 1 - few
@@ -131,19 +131,19 @@ class Pairs:
         low, high = _reach(spec, many)
         times = sides[many].times[asking]
         reach = Reach(hashes=sides[many].hashes[asking], low=times + low, high=times + high)
-        queries, places = pairs_in_reach(reach, sides[few].hashes, sides[few].times)
-        rows = (asking[queries], places) if many == 0 else (places, asking[queries])
+        queries, left_rows = pairs_in_reach(reach, sides[few].hashes, sides[few].times)
+        rows = (asking[queries], left_rows) if many == 0 else (left_rows, asking[queries])
         same = rows_same(
             [left.columns[k] for k in spec.left.keys],
             rows[0],
             [right.columns[k] for k in spec.right.keys],
             rows[1],
         )
-        places, partners = rows[0][same], rows[1][same]
+        left_rows, partners = rows[0][same], rows[1][same]
         # In the order of arrival: the same wherever the step runs, and neighbours are fetched together.
-        order = np.argsort(places * len(right) + partners)
-        found = Met(right, partners[order])
-        return cls(side=0, arrived=left, rows=places[order], found=found)._let_through(spec)
+        order = np.argsort(left_rows * len(right) + partners)
+        right_rows = Met(right, partners[order])
+        return cls(side=0, arrived=left, rows=left_rows[order], found=right_rows)._let_through(spec)
 
     def __len__(self) -> int:
         return len(self.rows)
@@ -156,13 +156,13 @@ class Pairs:
 
     @property
     def partners(self) -> Ints:
-        """Of pairs within an epoch the places of the other side's rows."""
+        """For pairs within an epoch the indexes of the other side's rows."""
         assert isinstance(self.found, Met)
         return self.found.rows
 
     @property
     def hashes(self) -> Hashes:
-        """Of the keys that the rows have in common."""
+        """The hashes of the pairs' keys."""
         return self.arrived.hashes[self.rows]
 
     @property
@@ -171,7 +171,7 @@ class Pairs:
         return np.maximum(self.arrived.marks[self.rows], self.found.ints(WATERMARK_COLUMN))
 
     def _timely(self, spec: IntervalShape) -> Mask:
-        """Whether the times are so far apart, and neither row was forgotten when the other came."""
+        """Whether the times are within the bounds, and neither row was removed before the other came."""
         own, other = self.arrived.times[self.rows], self.found.ints(spec.times[1 - self.side]) // MICROSECONDS
         distance = own - other if self.side == 0 else other - own
         waits = spec.waits
@@ -192,18 +192,18 @@ class Pairs:
         """Some of the pairs."""
         if chosen.all():
             return self
-        found = self.found.where(chosen)
-        return Pairs(side=self.side, arrived=self.arrived, rows=self.rows[chosen], found=found)
+        partners = self.found.where(chosen)
+        return Pairs(side=self.side, arrived=self.arrived, rows=self.rows[chosen], found=partners)
 
 
 def _reach(spec: IntervalShape, side: int) -> tuple[int, int]:
-    """From when to when the partners of a row lie, in ms from its time."""
+    """The range of times of a row's partners, in ms relative to the row's time."""
     return (-spec.upper, -spec.lower) if side == 0 else (spec.lower, spec.upper)
 
 
 def _searches(spec: IntervalShape, side: int, arrived: Arrived, table: TimeTable) -> tuple[Ints, Ints]:
-    """Where in ``table`` partners of a row may lie: its place and a bucket, in the order of a table's codes.
-    Rows that reach no time of which there are any, or have a key that none has, are not asked for."""
+    """The searches in ``table`` for partners: a row's index and a bucket, in the order of the table's codes.
+    Rows without stored rows in reach of their time, or of their key, are left out."""
     earliest, latest = table.earliest(), table.latest()
     if earliest is None or latest is None:
         return np.zeros(0, np.int64), np.zeros(0, np.int64)

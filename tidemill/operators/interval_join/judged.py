@@ -1,14 +1,14 @@
-"""Outer interval joins whose condition is judged elsewhere, between two operators.
+"""Outer interval joins with a condition that another operator evaluates, in two operators.
 
-``CandidatesSpec`` gives every pair that is in time, and every row of an outer side. Whoever stands above it
-leaves out the pairs that do not meet the condition. ``JudgedSpec`` gives the others, and the rows of outer
-sides that are in none when their wait ends. Both are of one join, and share its partitions::
+``CandidatesSpec`` emits every pair within the bounds, and every row of an outer side. The operator above
+filters the pairs by the condition. ``JudgedSpec`` emits the remaining pairs, and rows of outer sides without
+a pair when their wait ends. Both belong to one join, and have the same partitions::
 
     candidates -> (pairs that pass, all single rows) -> judged
 
-A candidate has the key, what either side shows, and of either side the row's number and the end of its wait;
-a single row has those of its own side, the rest is NULL. ``$wm``: the watermark at which the later of the two
-came; the join's delay comes with the second operator.
+A candidate has the key, the output columns of both sides, and for each side the row's number and the end of
+its wait. A single row has the columns of its side; the others are NULL. ``$wm``: the watermark at which the
+later row came; the second operator adds the join's delay.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ from tidemill.operators.api import EpochContext
 from tidemill.operators.interval_join.arrived import MICROSECONDS, Arrived, Met, Pairs
 from tidemill.operators.interval_join.shape import ROW, IntervalShape
 from tidemill.operators.interval_join.shown import Shown
-from tidemill.operators.interval_join.step import met
+from tidemill.operators.interval_join.step import find_pairs
 from tidemill.operators.interval_join.waiting import Waiting
 from tidemill.operators.rows.schemas import output_schema
 from tidemill.state.store import StateStore
@@ -56,11 +56,11 @@ class CandidatesSpec:
         return output_schema(candidate_columns(self.join), timed=True)
 
     def step(self, inputs: tuple[pa.Table, ...], state: StateStore, epoch: EpochContext) -> pa.Table:
-        made = met(self.join, state, epoch, inputs)
-        parts = [self._pairs(pairs) for pairs in made.pairs]
+        epoch_pairs = find_pairs(self.join, state, epoch, inputs)
+        parts = [self._pairs(pairs) for pairs in epoch_pairs.pairs]
         for number in (0, 1):
             if self.join.outer[number]:
-                able, unable = made.able[number], made.unable[number]
+                able, unable = epoch_pairs.able[number], epoch_pairs.unable[number]
                 parts.append(self._rows(number, able, able.times + self.join.waits[number]))
                 parts.append(self._rows(number, unable, np.full(len(unable), NONE, np.int64)))
         return pa.concat_tables(parts)
@@ -93,13 +93,13 @@ class CandidatesSpec:
 
 @dataclass(frozen=True, kw_only=True)
 class JudgedSpec:
-    """``join`` out of the candidates that are left."""
+    """``join`` from the candidates that passed the condition."""
 
     join: IntervalShape
 
     @property
     def delay(self) -> int:
-        """By how many ms the output's watermark is behind that of the inputs."""
+        """The delay of the output's watermark behind the inputs' watermark in ms."""
         return self.join.delay
 
     @property
@@ -111,36 +111,36 @@ class JudgedSpec:
 
     def step(self, inputs: tuple[pa.Table, ...], state: StateStore, epoch: EpochContext) -> pa.Table:
         (table,) = inputs
-        join, shown = self.join, Shown(self.join)
+        join, output = self.join, Shown(self.join)
         every = _Candidates.of(join, table)
         pairs = every.where(every.there(0) & every.there(1))
-        shown.pairs([pairs.columns[n] for side in join.sides for n in side.output], pairs.marks)
+        output.pairs([pairs.columns[n] for side in join.sides for n in side.output], pairs.marks)
         for number in (0, 1):
             if join.outer[number]:
                 alone = every.where(every.there(number) & ~every.there(1 - number))
                 alone = alone.where(~np.isin(alone.ints(ROWS[number]), pairs.ints(ROWS[number])))
-                self._wait(shown, Waiting.of(join, number, state), alone, pairs)
-                _show_ended(shown, Waiting.of(join, number, state), epoch.watermark)
-        return shown.table(epoch.epoch)
+                self._wait(output, Waiting.of(join, number, state), alone, pairs)
+                _show_ended(output, Waiting.of(join, number, state), epoch.watermark)
+        return output.table(epoch.epoch)
 
-    def _wait(self, shown: Shown, waiting: Waiting, alone: _Candidates, pairs: _Candidates) -> None:
-        """Keeps the rows that are in no pair, and forgets earlier ones that are in a pair now. Those that
-        can match nothing are shown at once."""
+    def _wait(self, output: Shown, waiting: Waiting, alone: _Candidates, pairs: _Candidates) -> None:
+        """Stores the rows without a pair, and removes stored rows that have a pair now. Rows that cannot
+        match are emitted at once."""
         number = waiting.number
         side = self.join.sides[number]
         ends = alone.ints(ENDS[number])
         lost = alone.where(ends == NONE)
-        shown.alone(number, {n: lost.columns[n] for n in side.output}, lost.marks)
+        output.alone(number, {n: lost.columns[n] for n in side.output}, lost.marks)
         new = alone.where(ends != NONE)
         columns = {**new.columns, **dict(zip(side.keys, new.keys, strict=True))}
         waiting.put(new.ints(ENDS[number]), new.hashes, new.ints(ROWS[number]), new.marks, columns)
         waiting.remove(pairs.ints(ENDS[number]), pairs.hashes, pairs.ints(ROWS[number]), pairs.keys)
 
 
-def _show_ended(shown: Shown, waiting: Waiting, watermark: int) -> None:
+def _show_ended(output: Shown, waiting: Waiting, watermark: int) -> None:
     ended = waiting.ended(watermark)
     if ended is not None:
-        shown.alone(waiting.number, *ended)
+        output.alone(waiting.number, *ended)
 
 
 @dataclass(frozen=True, slots=True)
@@ -178,10 +178,10 @@ class _Candidates:
 
 
 def candidate_columns(join: IntervalShape) -> tuple[tuple[str, pa.DataType], ...]:
-    """Names and types of what a candidate is, without its time."""
+    """Names and types of a candidate's columns, without its time."""
     keys = zip(key_columns(len(join.left.keys)), (f.type for f in join.left.key_fields), strict=True)
-    shown = [(c, dict(side.columns)[c]) for side in join.sides for c in side.output]
-    return (*keys, *shown, *((name, _NUMBER) for name in (*ROWS, *ENDS)))
+    output_columns = [(c, dict(side.columns)[c]) for side in join.sides for c in side.output]
+    return (*keys, *output_columns, *((name, _NUMBER) for name in (*ROWS, *ENDS)))
 
 
 def _ints(values: Ints) -> pa.Array:

@@ -1,18 +1,15 @@
 """Interval joins: the times of two rows that match are a bounded distance apart, so each row's wait ends.
 
-A left row of time t matches right rows of times from t - ``upper`` to t - ``lower``. It is waited for
-until the watermark has passed t - ``lower`` (a right row: t + ``upper``); then it is forgotten, and an outer
-side shows it with NULLs if nothing matched it. So what is kept follows the width of the interval, and the
+A left row of time t matches right rows of times from t - ``upper`` to t - ``lower``. It waits until the
+watermark has passed t - ``lower`` (a right row: t + ``upper``). Then it is removed, and an outer side emits
+it with NULLs if nothing matched it. So the size of the state follows the width of the interval, and the
 result is append-only.
 
-A pair comes out if neither row was forgotten when the other came: ``$wm``, the watermark that the rows before
-it had reached, must not be beyond the end of its partner's wait. That is a matter of the two rows alone,
-never of where epochs are cut or which side was read first. Rows that are on time always find their partners.
+A pair is emitted if neither row was removed before the other came: ``$wm``, the watermark of the rows before
+a row, must not be beyond the end of its partner's wait. This depends only on the two rows, not on the cut of
+epochs or on which side was read first. Rows in time always find their partners.
 
-What goes on is behind by ``delay``: a row can be shown so long after its time.
-
-Cost of an epoch: a sort of its rows, the pairs, the kept rows of their keys in the stretches of time they
-reach, and what ends.
+The output is behind by ``delay``, because a row may be emitted that long after its time.
 """
 
 from __future__ import annotations

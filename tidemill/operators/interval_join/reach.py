@@ -1,8 +1,8 @@
-"""Rows whose times lie within reach of each other, found by one sort of either side.
+"""Finds rows of equal key whose times are within reach of each other, by one sort of each side.
 
-A word of a row is the upper bits of its key's hash and below them its time: what a row reaches are the words
-between two of its own. Cost: a sort of words per side and a search in each other's order, then the pairs,
-of which few have keys that only look equal.
+The word of a row is the upper bits of its key's hash followed by its time. A row reaches the words between
+two words of its own. Cost: a sort of words per side, a search in each other's order, and the pairs, of which
+few have different keys.
 """
 
 from __future__ import annotations
@@ -27,8 +27,8 @@ class Reach:
 
 
 def pairs_in_reach(reach: Reach, hashes: Hashes, times: Ints) -> tuple[Ints, Ints]:
-    """Places of rows of ``reach``, each with that of a row of ``times`` which it reaches. Keys are as good as
-    equal: those that are not must be taken out yet."""
+    """Pairs of an index in ``reach`` and an index in ``times`` within its reach. A few pairs may have
+    different keys, which the caller must remove."""
     if len(times) == 0 or len(reach.hashes) == 0:
         return np.zeros(0, np.int64), np.zeros(0, np.int64)
     low, high, numbers = _numbered(reach.low, reach.high, times)
@@ -46,8 +46,8 @@ def pairs_in_reach(reach: Reach, hashes: Hashes, times: Ints) -> tuple[Ints, Int
     starts = starts[some]
     counts = np.searchsorted(there, last[some], side="right") - starts
     ends = np.cumsum(counts)
-    places = np.arange(int(ends[-1]) if len(ends) else 0) - np.repeat(ends - counts - starts, counts)
-    return np.repeat(order[some], counts), there_order[places]
+    positions = np.arange(int(ends[-1]) if len(ends) else 0) - np.repeat(ends - counts - starts, counts)
+    return np.repeat(order[some], counts), there_order[positions]
 
 
 def _words(hashes: Hashes, numbers: Ints, bits: int) -> Hashes:

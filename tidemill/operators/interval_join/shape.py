@@ -1,4 +1,4 @@
-"""What an interval join is: its sides and bounds, what it shows, and the layouts of its state."""
+"""The spec of an interval join: its sides, bounds and output, and the layouts of its state."""
 
 from __future__ import annotations
 
@@ -56,27 +56,27 @@ class IntervalShape:
 
     @property
     def outer(self) -> tuple[bool, bool]:
-        """Per side, whether its rows are shown where nothing matches them."""
+        """Per side, whether its rows are emitted if nothing matches them."""
         return self.kind in PRESERVES_LEFT, self.kind in PRESERVES_RIGHT
 
     @property
     def waits(self) -> tuple[int, int]:
-        """Per side how long after its time a row is waited for, in ms; may be negative."""
+        """Per side how long a row waits after its time, in ms; may be negative."""
         return -self.lower, self.upper
 
     @property
     def delay(self) -> int:
-        """By how many ms the output's watermark is behind that of the inputs: one more than the longest wait,
-        as a row that is shown without a partner comes when the watermark is beyond its wait."""
+        """The delay of the output's watermark in ms: one more than the longest wait, because a row without a
+        partner is emitted when the watermark is beyond its wait."""
         return max(0, *self.waits) + 1
 
     @property
     def bucket(self) -> int:
-        """How many ms of row times lie together in state."""
+        """The width of a bucket of row times in state, in ms."""
         return max(1, -(-(self.upper - self.lower) // _BUCKETS))
 
     def buckets(self, times: Ints) -> Ints:
-        """Where rows of these times lie, in ms."""
+        """The bucket of each time, in ms."""
         return times // self.bucket
 
     @cached_property
@@ -86,7 +86,7 @@ class IntervalShape:
 
     @cached_property
     def waiting(self) -> tuple[Layout, Layout]:
-        """Per side what is shown of the rows that nothing matched yet, by the end of their wait."""
+        """Per side the output columns of unmatched rows, by the end of their wait."""
         return self._waiting(0), self._waiting(1)
 
     @property
@@ -97,7 +97,7 @@ class IntervalShape:
     def _rows(self, number: int) -> Layout:
         side = self.sides[number]
         values = (*side.value_fields, pa.field(WATERMARK_COLUMN, _NUMBER), pa.field(ROW, _NUMBER))
-        made = Layout(
+        layout = Layout(
             name=_NAMES[number],
             keys=side.key_fields,
             values=values,
@@ -105,16 +105,16 @@ class IntervalShape:
             growing=True,
             by_time=True,
         )
-        return evolving(made, side.late)
+        return evolving(layout, side.late)
 
     def _waiting(self, number: int) -> Layout:
         side, types = self.sides[number], dict(self.sides[number].columns)
-        shown = [pa.field(c, types[c]) for c in side.output if c not in side.keys]
+        output_fields = [pa.field(c, types[c]) for c in side.output if c not in side.keys]
         return Layout(
             name=f"{_NAMES[number]}-waiting",
             keys=side.key_fields,
             values=(pa.field(ROW, _NUMBER),),
-            columns=(*shown, pa.field(WATERMARK_COLUMN, _NUMBER)),
+            columns=(*output_fields, pa.field(WATERMARK_COLUMN, _NUMBER)),
             by_time=True,
         )
 

@@ -1,4 +1,4 @@
-"""What an interval join gives in an epoch: pairs, and rows without a partner."""
+"""The output of an interval join in an epoch: pairs, and rows without a partner."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from tidemill.operators.interval_join.shape import IntervalShape
 
 @dataclass(slots=True)
 class Shown:
-    """``parts``: what is shown, with the watermark that each row comes at."""
+    """``parts``: the emitted rows, with the watermark of each row."""
 
     spec: IntervalShape
     parts: list[tuple[list[pa.Array], Ints]] = field(default_factory=list)
@@ -29,11 +29,13 @@ class Shown:
         """Rows of one side, NULL for the other's columns; ``marks``: up to when they waited."""
         if len(marks) == 0:
             return
-        shown: list[pa.Array] = []
+        columns_of_row: list[pa.Array] = []
         for side, spec in enumerate(self.spec.sides):
             types = dict(spec.columns)
-            shown += [columns[n] if side == number else pa.nulls(len(marks), types[n]) for n in spec.output]
-        self.parts.append((shown, marks))
+            columns_of_row += [
+                columns[n] if side == number else pa.nulls(len(marks), types[n]) for n in spec.output
+            ]
+        self.parts.append((columns_of_row, marks))
 
     def table(self, epoch: int) -> pa.Table:
         schema = self.spec.output_schema()

@@ -1,4 +1,4 @@
-"""One epoch of an interval join: pairs with what is kept, rows whose wait ends, and what is forgotten."""
+"""One epoch of an interval join: pairs with stored rows, rows whose wait ends, and removals."""
 
 from __future__ import annotations
 
@@ -19,17 +19,19 @@ from tidemill.state.store import StateStore
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Epoch:
-    """What an epoch of an interval join makes: the rows of either side that can match something, those that
-    cannot, and the pairs that are in time and pass the kernel's part of the condition. ``pairs``: those
-    within the epoch, then those of each side's new rows with kept ones."""
+    """The rows of an epoch that can match (``able``) or cannot (``unable``), per side, and the pairs that are
+    in time and pass the kernel's part of the condition. ``pairs``: pairs within the epoch, then for each side
+    the pairs of its new rows with stored rows."""
 
     able: tuple[Arrived, Arrived]
     unable: tuple[Arrived, Arrived]
     pairs: tuple[Pairs, Pairs, Pairs]
 
 
-def met(spec: IntervalShape, store: StateStore, epoch: EpochContext, inputs: tuple[pa.Table, ...]) -> Epoch:
-    """The pairs; keeps what later rows may ask for, and forgets what none can."""
+def find_pairs(
+    spec: IntervalShape, store: StateStore, epoch: EpochContext, inputs: tuple[pa.Table, ...]
+) -> Epoch:
+    """Finds the pairs, stores rows that later rows may match, and removes rows that no row can match."""
     arrived = [_arrived(spec, epoch, number, table) for number, table in enumerate(inputs)]
     (left, no_left), (right, no_right) = arrived
     able = (left, right)
@@ -37,7 +39,7 @@ def met(spec: IntervalShape, store: StateStore, epoch: EpochContext, inputs: tup
     within = Pairs.within_epoch(spec, *able)
     ours, theirs = (Pairs.of(spec, number, able[number], tables[1 - number]) for number in (0, 1))
     for number in (0, 1):
-        ended = _ended(spec, epoch, number)
+        ended = _last_ended_bucket(spec, epoch, number)
         # Of the epoch's rows those are kept that later ones may ask for.
         able[number].take(spec.buckets(able[number].times) > ended).keep(spec, number, tables[number])
         tables[number].forget_due(ended)
@@ -54,8 +56,8 @@ def _arrived(
     return able, arrived.take(~can)
 
 
-def _ended(spec: IntervalShape, epoch: EpochContext, number: int) -> int:
-    """The last bucket of which no row is waited for."""
+def _last_ended_bucket(spec: IntervalShape, epoch: EpochContext, number: int) -> int:
+    """The last bucket whose rows do not wait any more."""
     watermark = epoch.watermark
     if watermark in (NONE, END):
         return watermark
@@ -64,7 +66,7 @@ def _ended(spec: IntervalShape, epoch: EpochContext, number: int) -> int:
 
 @dataclass(slots=True)
 class IntervalStep:
-    """One epoch of a join that the kernel does as a whole."""
+    """One epoch of a join whose condition the kernel can compute."""
 
     spec: IntervalShape
     store: StateStore
@@ -72,24 +74,26 @@ class IntervalStep:
 
     def run(self, left: pa.Table, right: pa.Table) -> pa.Table:
         spec = self.spec
-        made, shown = met(spec, self.store, self.epoch, (left, right)), Shown(self.spec)
-        for pairs in made.pairs:
+        epoch_pairs, output = find_pairs(spec, self.store, self.epoch, (left, right)), Shown(self.spec)
+        for pairs in epoch_pairs.pairs:
             columns = [pairs.column(name) for side in spec.sides for name in side.output]
-            shown.pairs(columns, pairs.marks)
-        within, *found = made.pairs
+            output.pairs(columns, pairs.marks)
+        within, *with_kept = epoch_pairs.pairs
         for number in (0, 1):
             if not spec.outer[number]:
                 continue
             # Those that can match nothing are shown at once.
-            self._show(shown, number, made.unable[number])
-            own = (within.rows if number == 0 else within.partners, found[number].rows)
-            self._wait(shown, number, made.able[number], own, found[1 - number])
-        return shown.table(self.epoch.epoch)
+            self._show(output, number, epoch_pairs.unable[number])
+            own = (within.rows if number == 0 else within.partners, with_kept[number].rows)
+            self._wait(output, number, epoch_pairs.able[number], own, with_kept[1 - number])
+        return output.table(self.epoch.epoch)
 
-    def _show(self, shown: Shown, number: int, rows: Arrived) -> None:
-        shown.alone(number, {n: rows.columns[n] for n in self.spec.sides[number].output}, rows.marks)
+    def _show(self, output: Shown, number: int, rows: Arrived) -> None:
+        output.alone(number, {n: rows.columns[n] for n in self.spec.sides[number].output}, rows.marks)
 
-    def _wait(self, shown: Shown, number: int, arrived: Arrived, own: tuple[Ints, ...], other: Pairs) -> None:
+    def _wait(
+        self, output: Shown, number: int, arrived: Arrived, own: tuple[Ints, ...], other: Pairs
+    ) -> None:
         """Keeps the rows that nothing matches yet and shows those whose wait is over. ``own``: places of rows
         that have a partner; ``other``: pairs of earlier rows of this side."""
         spec = self.spec
@@ -105,4 +109,4 @@ class IntervalStep:
             waiting.remove(ends, other.hashes, other.found.ints(ROW), keys)
         ended = waiting.ended(self.epoch.watermark)
         if ended is not None:
-            shown.alone(number, *ended)
+            output.alone(number, *ended)

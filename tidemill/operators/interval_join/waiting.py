@@ -1,4 +1,4 @@
-"""Rows of an outer side that nothing matches yet, until the end of their wait."""
+"""Unmatched rows of an outer side, until the end of their wait."""
 
 from __future__ import annotations
 
@@ -40,8 +40,7 @@ class Waiting:
         self.table.put(ends, codes, {**columns, **hidden})
 
     def remove(self, ends: Ints, hashes: Hashes, numbers: Ints, keys: list[pa.Array]) -> None:
-        """The rows have a partner: those that had none so far are not waited for any more. A row may come
-        several times."""
+        """Removes rows that found a partner, if they still wait. A row may be given several times."""
         if len(ends) == 0:
             return
         names = [f.name for f in self.table.layout.identity[1:]]
@@ -56,7 +55,7 @@ class Waiting:
         self.table.put(ends[once], codes[once], gone, np.ones(len(once), np.bool_))
 
     def ended(self, watermark: int) -> tuple[dict[str, pa.Array], Ints] | None:
-        """What is shown of the rows whose wait is over, and up to when they waited."""
+        """The output columns of rows whose wait is over, and the ends of their waits."""
         if watermark == NONE:
             return None
         due = self.table.take_due(watermark if watermark == END else watermark - 1)

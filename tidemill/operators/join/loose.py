@@ -1,8 +1,8 @@
 """Columns that must be equal unless either is NULL: NOT IN of several columns, beside other keys, with a TTL.
 
-The rows of a side fall into patterns of NULLs. Of a pattern on the left and one on the right it is known
-which columns are compared, so rows match by key, with no pairs. Cost: for each pattern of one side the rows
-of the other; there are few patterns, and without NULLs there is one.
+The rows of a side have patterns of NULLs. A pattern on the left and a pattern on the right determine the
+compared columns, so rows match by key, without pairs. Cost: for each pattern of one side the rows of the
+other side. There are few patterns; without NULLs there is one.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ from tidemill.operators.join.sides import Side
 
 
 def links_of(own: Side, other: Side, pairs: Sequence[tuple[str, str]]) -> list[Link]:
-    """How rows of equal owner match; ``pairs``: names of columns of ``own`` and of ``other``."""
+    """The links between rows of equal owner. ``pairs``: names of columns of ``own`` and of ``other``."""
     left = _Loose.of(own, [a for a, _ in pairs])
     right = _Loose.of(other, [b for _, b in pairs])
     return [
@@ -53,19 +53,19 @@ class _Loose:
         """The distinct patterns of NULLs, and the rows that have them."""
         if len(self.owners) == 0:
             return
-        found, which = np.unique(self.missing, axis=0, return_inverse=True)
-        for number, pattern in enumerate(found):
+        patterns, which = np.unique(self.missing, axis=0, return_inverse=True)
+        for number, pattern in enumerate(patterns):
             yield pattern, np.flatnonzero(which.reshape(-1) == number)
 
 
 def _link(left: _Loose, right: _Loose, compared: Mask, own: Ints, other: Ints) -> Link:
-    """Of the rows ``own`` and ``other``, matched by owner and the ``compared`` columns."""
+    """The link between the rows ``own`` and ``other``, by owner and the ``compared`` columns."""
     own = own[left.comparable[own][:, compared].all(axis=1)]
     other = other[right.comparable[other][:, compared].all(axis=1)]
     picks = (pa.array(own), pa.array(other))
     keys = [pa.array(np.concatenate([left.owners[own], right.owners[other]]))]
-    for place in np.flatnonzero(compared):
-        parts = [side.columns[place].take(pick) for side, pick in zip((left, right), picks, strict=True)]
+    for column in np.flatnonzero(compared):
+        parts = [side.columns[column].take(pick) for side, pick in zip((left, right), picks, strict=True)]
         keys.append(pa.concat_arrays(parts))
     groups = group_rows(hash_columns(keys, len(own) + len(other)), keys)
     numbers = np.empty(len(own) + len(other), np.int64)
@@ -79,13 +79,13 @@ def _missing(column: pa.Array) -> Mask:
 
 
 def _unlike(column: pa.Array) -> Mask:
-    """Which values equal nothing, not even themselves: NaN."""
+    """The mask of values that equal nothing, not even themselves: NaN."""
     if not pa.types.is_floating(column.type):
         return np.zeros(len(column), np.bool_)
-    found: Mask = pc.fill_null(pc.is_nan(column), False).to_numpy(zero_copy_only=False)
-    return found
+    is_nan: Mask = pc.fill_null(pc.is_nan(column), False).to_numpy(zero_copy_only=False)
+    return is_nan
 
 
 def _plain(column: pa.Array) -> pa.Array:
-    """Values that are one where they are equal: 0.0 is -0.0."""
+    """Values with one representation for equal values: 0.0 for -0.0."""
     return pc.add(column, pa.scalar(0, column.type)) if pa.types.is_floating(column.type) else column

@@ -1,12 +1,12 @@
-"""NOT IN over one key: what a row must know of all rows of the other side, beyond those of its key.
+"""NOT IN over one key: counts of all rows of the other side, which every partition needs.
 
-``x NOT IN (...)`` is not true where some row is NULL, or where x is NULL and there is any row. So every
-partition, whichever rows it has, keeps the number of all rows and of all NULLs: the writers of the exchange
-send what their rows add to them everywhere (``RowCounts``). A row's answer changes with its key's rows, as in
-every anti join; only when the first row or the first NULL comes, or the last one goes, all are looked at.
+``x NOT IN (...)`` is not true if a row is NULL, or if x is NULL and there is any row. So every partition
+keeps the number of all rows and of all NULLs. The writers of the exchange send the changes of these numbers
+to every partition (``RowCounts``). A row's answer changes with its key's rows, as in every anti join. Only if
+the first row or NULL comes, or the last one goes, all rows are evaluated again.
 
-The numbers are kept once for each of the partition's key groups, so that they are wherever groups go when
-the parallelism changes.
+The numbers are stored once per key group of the partition, so they move with the groups if the parallelism
+changes.
 """
 
 from __future__ import annotations
@@ -48,7 +48,7 @@ class RowCounts:
 
 @dataclass(frozen=True, slots=True)
 class RightRows:
-    """How many rows have a value (first) and how many are NULL (second), before and after."""
+    """The number of rows with a value (first) and of NULLs (second), before and after."""
 
     before: Ints
     after: Ints
@@ -62,15 +62,15 @@ class RightRows:
         before, net = _sums(rows), _sums(counts)
         added = _counts(net)
         values = single(added.column(MISSING))
-        places = np.tile(np.arange(len(added)), len(hashes))
-        values, weights = values.take(pa.array(places)), net[np.flatnonzero(net)][places]
+        count_numbers = np.tile(np.arange(len(added)), len(hashes))
+        values, weights = values.take(pa.array(count_numbers)), net[np.flatnonzero(net)][count_numbers]
         columns = {MISSING: values, WEIGHT: to_arrow(Vec(weights), pa.int64())}
         table.put(LAYOUT.codes(np.repeat(hashes, len(added)), [values]), columns)
         return cls(before, before + net)
 
     @property
     def concern_all(self) -> bool:
-        """Whether rows may change their answer whose key did not change."""
+        """Whether the answer of rows may change although their key did not."""
         return any(bool(self._any(i)[0]) != bool(self._any(i)[1]) for i in (0, 1))
 
     def _any(self, missing: int) -> tuple[bool, bool]:
@@ -79,7 +79,7 @@ class RightRows:
         return bool(before), bool(after)
 
     def added_to(self, matches: Matches, own: Side, key: str) -> Matches:
-        """``matches`` and those that NULLs make."""
+        """``matches`` with the matches by NULLs added."""
         missing = _missing(own.take(key, np.arange(len(own.owners))))
         before, after = (
             np.where(missing, rows, nulls) for rows, nulls in zip(self._any(0), self._any(1), strict=True)
@@ -88,14 +88,14 @@ class RightRows:
 
 
 def with_all(change: Change, table: StateTable) -> Change:
-    """``change`` and all rows of the state, as rows that do not move."""
-    layout, held = table.layout, table.everything()
-    size = len(held)
+    """``change`` and all stored rows, as rows that do not change."""
+    layout, stored = table.layout, table.everything()
+    size = len(stored)
     columns = {
-        name: single(pa.chunked_array([column, single(held.column(name))]))
+        name: single(pa.chunked_array([column, single(stored.column(name))]))
         for name, column in change.columns.items()
     }
-    hashes = hash_columns([single(held.column(f.name)) for f in layout.keys], size)
+    hashes = hash_columns([single(stored.column(f.name)) for f in layout.keys], size)
     weights = np.ones(len(change), np.int64) if change.weights is None else change.weights
     return Change(
         columns,

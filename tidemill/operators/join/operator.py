@@ -1,17 +1,16 @@
 """Regular joins of two changelogs: inner, left, right, full, semi and anti, with a residual condition.
 
-State: the rows of each side by join key (``join_state``). Within an epoch each side is a set of weighted
-rows with a weight before and after; the output is the difference of the join of the two "after" sides
-and the join of the two "before" sides, computed on touched keys only:
+State: the rows of each side by join key (``join.state``). In an epoch each side is a set of rows with a
+weight before and a weight after. The output is the difference between the join of the "after" sides and the
+join of the "before" sides, computed only for touched keys:
 
-- a key that only the left side touched needs the right side's rows of that key, but of the left only
-  the changed rows (their contribution is linear), and the other way round;
-- an outer, semi or anti side is shown with NULLs (or not at all) while nothing matches it, so where
-  the other side changed its rows of the key are gathered too, and whether a row is matched is asked
-  before and after.
+- If only the left side touched a key, the join needs the right side's rows of the key, but only the changed
+  rows of the left side, because their contribution is linear; and vice versa.
+- A row of an outer, semi or anti side depends on whether anything matches it. So if the other side changed,
+  all rows of the key are read, and their matches are counted before and after.
 
-Cost per epoch: the touched keys' rows of the sides that are needed, and the pairs they form. NULL in a
-key that is not null-safe matches nothing; such rows are not kept in state.
+Cost per epoch: the needed rows of the touched keys, and their pairs. A NULL in a key that is not null-safe
+matches nothing; such rows are not stored.
 """
 
 from __future__ import annotations

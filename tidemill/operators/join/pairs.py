@@ -1,4 +1,4 @@
-"""What the two sides of a join make of each other: pairs of equal key, and how many rows match each.
+"""The pairs of a join's sides, and the number of matches of each row.
 
 Cost: the pairs; without a residual condition matches are counted by key, without pairs.
 """
@@ -20,7 +20,7 @@ from tidemill.operators.join.sides import Columns, Side
 
 @dataclass(frozen=True, slots=True)
 class Pairs:
-    """Places in both sides' rows that go together."""
+    """The row indexes of pairs, per side."""
 
     left: Ints
     right: Ints
@@ -32,7 +32,7 @@ class Pairs:
 def pairs_of(left: Side, right: Side, keys: int, every: bool, residual: Residual | None) -> Pairs:
     """The pairs of equal key that pass the residual; ``keys``: how many there are.
 
-    ``every`` False: only pairs in which a row moved, which is all that an inner difference needs.
+    ``every`` False: only pairs with a changed row, which is enough for the difference of an inner join.
     """
     everyone = np.arange(len(right.owners))
     if every or left.moved.all():
@@ -52,7 +52,7 @@ def pairs_of(left: Side, right: Side, keys: int, every: bool, residual: Residual
 
 @dataclass(slots=True)
 class Candidates:
-    """The rows that a residual judges; a column is taken when it is asked for, and once."""
+    """The pairs that a residual tests. A column is fetched on demand, once."""
 
     sides: tuple[Side, Side]
     pairs: Pairs
@@ -116,11 +116,11 @@ class Matches:
         """A row's matches are those of all links."""
 
         def total(weights: Ints) -> npt.NDArray[Any]:
-            found = np.zeros(len(own.owners))
+            totals = np.zeros(len(own.owners))
             for link in links:
                 sums = np.bincount(link.other_keys, weights[link.other_rows], link.count)
-                found[link.own_rows] += sums[link.own_keys]
-            return found
+                totals[link.own_rows] += sums[link.own_keys]
+            return totals
 
         return cls._of(own, other, total)
 
@@ -129,7 +129,7 @@ class Matches:
         before, after = (total(w).astype(np.int64) for w in (other.before, other.after))
         renewed = total(other.moved.astype(np.int64)) > 0
         if own.matches is not None:
-            # What expired on the other side still counts: nothing took its results back.
+            # Expired rows of the other side still count: their results were not retracted.
             was = own.before > 0
             before, after = own.matches, np.where(was, own.matches + after - before, after)
         return cls(before, after, renewed)

@@ -76,7 +76,7 @@ class CastTerm:
 
 @dataclass(frozen=True, slots=True)
 class ElapsedTerm:
-    """The whole units of ``micros`` microseconds from the first time to the second, as an INT."""
+    """The number of whole units of ``micros`` microseconds from the first time to the second, an INT."""
 
     operands: tuple[Term, Term]
     micros: int

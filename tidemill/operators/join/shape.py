@@ -1,4 +1,4 @@
-"""What a join is: its sides, its kind, what it shows, and the layout of its state."""
+"""The spec of a join: its sides, kind and output, and the layout of its state."""
 
 from __future__ import annotations
 
@@ -25,9 +25,9 @@ FILTERS_LEFT = frozenset({"SEMI", "ANTI"})
 @dataclass(frozen=True, slots=True, kw_only=True)
 class JoinSide:
     """``columns``: every column that the port carries, (name, type); ``keys``: the join key's names,
-    parallel on both sides; ``output``: which columns go on, in order. Names differ between the sides.
-    ``ttl`` in milliseconds, 0 for ever. ``late``: columns that rows stored before lack, and since when rows
-    have them; None: they go by place."""
+    parallel on both sides; ``output``: the emitted columns, in order. Names differ between the sides. ``ttl``
+    in milliseconds; 0: no expiry. ``late``: columns that earlier stored rows lack, with the epoch since which
+    rows have them; None: columns are stored by position."""
 
     columns: tuple[tuple[str, pa.DataType], ...]
     keys: tuple[str, ...]
@@ -84,23 +84,23 @@ class JoinShape:
 
     @property
     def filters(self) -> bool:
-        """Whether the right side only decides which left rows there are."""
+        """Whether the right side only filters the left rows."""
         return self.kind in FILTERS_LEFT
 
     @property
     def expires(self) -> bool:
-        """Whether either side forgets: then both count exactly what is there."""
+        """Whether rows of a side expire: then both sides count exactly the current rows."""
         return self.left.ttl > 0 or self.right.ttl > 0
 
     @property
     def counted(self) -> tuple[bool, bool]:
-        """Per side, whether its rows are shown by whether anything matches them."""
+        """Per side, whether its output depends on whether anything matches a row."""
         left = self.filters or self.kind in PRESERVES_LEFT
         return left, self.kind in PRESERVES_RIGHT
 
     @property
     def counts(self) -> RowCounts:
-        """What every partition must know of the right rows."""
+        """The counts of right rows that every partition needs."""
         return RowCounts(self.right.keys[0])
 
     @cached_property
@@ -115,13 +115,13 @@ class JoinShape:
         side, name = self.sides[number], ("left", "right")[number]
         if not self.expires:
             growing = not side.retracts and not self.null_aware
-            made = multiset_layout(name, side.key_fields, side.value_fields, growing=growing)
+            layout = multiset_layout(name, side.key_fields, side.value_fields, growing=growing)
         else:
             matches = self.counted[number]
-            made = records_layout(name, side.key_fields, side.value_fields, matches=matches, ttl=side.ttl)
-        return evolving(made, side.late)
+            layout = records_layout(name, side.key_fields, side.value_fields, matches=matches, ttl=side.ttl)
+        return evolving(layout, side.late)
 
     def output_schema(self) -> pa.Schema:
-        shown = (self.left,) if self.filters else (self.left, self.right)
-        columns = [(c, dict(side.columns)[c]) for side in shown for c in side.output]
+        output_sides = (self.left,) if self.filters else (self.left, self.right)
+        columns = [(c, dict(side.columns)[c]) for side in output_sides for c in side.output]
         return output_schema(columns, kinds=not self.insert_only, sequence=self.sequence)

@@ -1,8 +1,8 @@
 """The two sides of a join for one epoch: weighted rows by key.
 
-Keys of both sides' changes get one numbering (``KeyNumbers``); a ``Side`` is the rows that state holds of
-these keys and the epoch's own, sorted by key number, with their weights before and after. No column is
-copied into that order: ``Side.rows`` says where each row stands, output columns are taken once.
+Keys of both sides' changes get one numbering (``KeyNumbers``). A ``Side`` has the stored rows of these keys
+and the epoch's rows, sorted by key number, with their weights before and after. No column is copied into that
+order: ``Side.rows`` has the index of each row, and output columns are fetched once.
 """
 
 from __future__ import annotations
@@ -30,7 +30,7 @@ CODE_BITS = 32
 
 @dataclass(frozen=True, slots=True)
 class Change:
-    """One side's rows of the epoch as they came. ``weights``: +1 or -1, None: nothing is taken back."""
+    """One side's rows of the epoch. ``weights``: +1 or -1; None: no retractions."""
 
     columns: Columns
     hashes: Hashes
@@ -73,7 +73,7 @@ def _typed(array: pa.Array, kind: pa.DataType) -> pa.Array:
 
 
 def value_codes(values: list[pa.Array], rows: int) -> Hashes:
-    """The lower half of ``Layout.codes``; 0 where the key is the whole row."""
+    """The lower half of ``Layout.codes``; 0 if the key is the whole row."""
     return hash_columns(values, rows) >> np.uint64(CODE_BITS) if values else np.zeros(rows, np.uint64)
 
 
@@ -99,9 +99,9 @@ class KeyNumbers:
     def count(self) -> int:
         return len(self.hashes)
 
-    def some(self, wanted: Mask) -> tuple[Ints, Hashes, list[pa.Array]]:
-        """Numbers, hashes and values of the ``wanted`` keys."""
-        numbers = np.flatnonzero(wanted)
+    def some(self, chosen: Mask) -> tuple[Ints, Hashes, list[pa.Array]]:
+        """Numbers, hashes and values of the ``chosen`` keys."""
+        numbers = np.flatnonzero(chosen)
         if len(numbers) == self.count:
             return numbers, self.hashes, self.keys
         picks = pa.array(numbers)
@@ -120,9 +120,10 @@ def key_numbers(changes: tuple[Change, Change], names: tuple[tuple[str, ...], tu
     split = len(left)
     if len(right) and split:
         own = groups.order < split
-        places = (np.flatnonzero(own), np.flatnonzero(~own))
+        rows_by_side = (np.flatnonzero(own), np.flatnonzero(~own))
         placed = tuple(
-            Placed(groups.order[at] - start, owners[at]) for at, start in zip(places, (0, split), strict=True)
+            Placed(groups.order[at] - start, owners[at])
+            for at, start in zip(rows_by_side, (0, split), strict=True)
         )
     else:
         full, none = Placed(groups.order, owners), Placed(owners[:0], owners[:0])
@@ -136,11 +137,11 @@ def key_numbers(changes: tuple[Change, Change], names: tuple[tuple[str, ...], tu
 
 @dataclass(frozen=True, slots=True)
 class Held:
-    """What state holds of the keys in question: rows with their key number and weight.
+    """The stored rows of the keys, with their key number and weight.
 
-    ``codes`` as in ``value_codes``. ``matches``: how many rows matched each so far, for a side that keeps
-    that. ``exact``: weights are counts of what is there, a row stands once, and what is not there cannot be
-    taken back (else the rest is owed).
+    ``codes`` as in ``value_codes``. ``matches``: the number of matches of each row so far, for a side that
+    stores it. ``exact``: weights are counts of current rows, each row has one entry, and a missing row cannot
+    be retracted (otherwise its weight becomes negative).
     """
 
     owners: Ints
@@ -151,11 +152,11 @@ class Held:
     exact: bool = False
 
 
-def with_lacks(held: Held, change: Change, placed: Placed, values: list[str], late: Late) -> Change:
-    """``change`` with NULL in ``late`` columns where a row is taken back that was stored without them."""
+def with_missing_columns(held: Held, change: Change, placed: Placed, values: list[str], late: Late) -> Change:
+    """``change`` with NULL in ``late`` columns of retractions whose row was stored without these columns."""
     if change.weights is None:
         return change
-    # Rows of an epoch come in no order: what comes and goes in it was not stored.
+    # Rows of an epoch have no order: a row that comes and goes in the epoch was not stored.
     order = np.argsort(-change.weights[placed.rows], kind="stable")
     rows, size = placed.rows[order], len(held.owners)
     picks = pa.array(rows)
@@ -165,19 +166,21 @@ def with_lacks(held: Held, change: Change, placed: Placed, values: list[str], la
     }
     old = np.arange(size + len(rows)) < size
     owners = np.concatenate([held.owners, placed.owners[order]])
-    found = as_stored(owners, columns, np.concatenate([held.weights, change.weights[rows]]), old, late)
-    places = np.empty(len(change), np.int64)
-    places[rows] = size + np.arange(len(rows))
-    own = {name: found[name].take(pa.array(places)) for name, _ in late if name in found}
+    stored_columns = as_stored(
+        owners, columns, np.concatenate([held.weights, change.weights[rows]]), old, late
+    )
+    positions = np.empty(len(change), np.int64)
+    positions[rows] = size + np.arange(len(rows))
+    own = {name: stored_columns[name].take(pa.array(positions)) for name, _ in late if name in stored_columns}
     return replace(change, columns={**change.columns, **own})
 
 
 @dataclass(frozen=True, slots=True)
 class Side:
-    """Rows sorted by ``owners`` (key numbers); ``rows`` are their places in ``columns``.
+    """Rows sorted by ``owners`` (key numbers); ``rows`` are their indexes in ``columns``.
 
-    A row that is in state and changed stands once, but where nothing is taken back copies may stand side
-    by side. ``codes`` and ``matches`` as in ``Held``; None where they were not needed.
+    A stored row that changed has one entry, but without retractions copies may have several entries.
+    ``codes`` and ``matches`` as in ``Held``; None if they are not needed.
     """
 
     columns: Columns
@@ -217,7 +220,7 @@ class Side:
         owners = np.concatenate([held.owners, placed.owners])
         rows = np.concatenate([np.arange(size), size + placed.rows])
         if not (owners[1:] >= owners[:-1]).all():
-            # Held rows come run by run: they need sorting also where the epoch has none of its own.
+            # Stored rows come run by run, so they need sorting even if the epoch has no rows.
             order = np.argsort(owners, kind="stable")
             rows, owners, before, after = rows[order], owners[order], before[order], after[order]
             kinds = kinds[order]
@@ -237,7 +240,7 @@ class Side:
         kinds = np.concatenate([np.full(size, UNMOVED, np.int8), change.kinds])[groups.order]
         net = np.add.reduceat(weights, groups.starts)
         before = _sums(held.weights, new, groups)
-        # What a row shows is the kind of those of its changes that prevailed.
+        # A row gets the kind of its prevailing changes.
         prevailed = (weights == np.repeat(np.sign(net), groups.sizes)) | (kinds == UNMOVED)
         heads = groups.heads
         side = cls(
@@ -253,7 +256,7 @@ class Side:
         return side if held.exact else side._that_count()
 
     def _that_count(self) -> Side:
-        """Without rows that neither were nor are there; what came and went did not move."""
+        """The side without rows that neither existed before nor exist now; they did not change."""
         keep = (self.before != 0) | (self.after != 0)
         kinds = np.where(self.before == self.after, np.int8(UNMOVED), self.kinds)
         if keep.all():
@@ -279,10 +282,10 @@ class Side:
         return self.columns[name].take(pa.array(self.rows[rows]))
 
 
-def _sums(held: Ints, new: int, groups: Groups) -> Ints:
+def _sums(held_values: Ints, new: int, groups: Groups) -> Ints:
     """The sum per group of what the held rows have; new rows have nothing."""
     total: Ints = np.add.reduceat(
-        np.concatenate([held, np.zeros(new, np.int64)])[groups.order], groups.starts
+        np.concatenate([held_values, np.zeros(new, np.int64)])[groups.order], groups.starts
     )
     return total
 

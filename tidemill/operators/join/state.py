@@ -1,11 +1,11 @@
-"""What a join remembers of a side between epochs, in two forms.
+"""The stored rows of a join's side, in two forms.
 
-``Multiset``: weighted rows ordered by join key; a row taken back before it came counts minus one until
-it comes. ``Records`` (a TTL on either side): per distinct row how often it is there and, where rows that
-match nothing are shown, how many rows matched it so far; a write renews both. What has expired is
-forgotten: taking it back shows nothing, its results stay.
+- ``Multiset``: weighted rows by join key. A row that is retracted before it came has weight -1 until it
+  comes.
+- ``Records`` (if a side has a TTL): per distinct row its count and, if unmatched rows are emitted, its number
+  of matches. A write renews both. Retracting an expired row emits nothing, and its results stay.
 
-Cost per epoch: the rows of the keys that are asked for, and one write per row that moved.
+Cost per epoch: the rows of the requested keys, and one write per changed row.
 """
 
 from __future__ import annotations
@@ -58,15 +58,18 @@ class Multiset:
     layout: Layout
     table: StateTable
 
-    def held(self, keys: KeyNumbers, wanted: Mask, change: Change, placed: Placed) -> Held:
-        """The state's rows of the ``wanted`` keys."""
-        numbers, hashes, values = keys.some(wanted)
-        found, rows = self.table.pieces(hashes, values)
+    def held(self, keys: KeyNumbers, wanted_keys: Mask, change: Change, placed: Placed) -> Held:
+        """The stored rows of the ``wanted_keys``."""
+        numbers, hashes, values = keys.some(wanted_keys)
+        query_numbers, rows = self.table.pieces(hashes, values)
         columns = {f.name: single(rows.column(f.name)) for f in self.layout.identity}
         codes = vector(rows.column(HASH)).values & _LOW if self.layout.values else None
         weights = vector(rows.column(WEIGHT)).values
         return Held(
-            numbers[found], columns, weights, np.zeros(len(found), np.uint64) if codes is None else codes
+            numbers[query_numbers],
+            columns,
+            weights,
+            np.zeros(len(query_numbers), np.uint64) if codes is None else codes,
         )
 
     def keep(self, side: Side, keys: KeyNumbers, matches: Matches | None) -> None:
@@ -83,21 +86,21 @@ class Records:
     layout: Layout
     table: StateTable
 
-    def held(self, keys: KeyNumbers, wanted: Mask, change: Change, placed: Placed) -> Held:
-        """The state's rows of the ``wanted`` keys, and those that the epoch changes of the others."""
-        numbers, hashes, values = keys.some(wanted)
-        found, rows = self.table.gather(hashes, values)
-        owners = numbers[found]
+    def held(self, keys: KeyNumbers, wanted_keys: Mask, change: Change, placed: Placed) -> Held:
+        """The stored rows of the ``wanted_keys``, and the records of changed rows of other keys."""
+        numbers, hashes, values = keys.some(wanted_keys)
+        query_numbers, rows = self.table.gather(hashes, values)
+        owners = numbers[query_numbers]
         names = [f.name for f in self.layout.values]
         columns = {n: single(rows.column(n)) for n in (*names, *(f.name for f in self.layout.columns))}
         columns |= {
             f.name: key.take(pa.array(owners)) for f, key in zip(self.layout.keys, keys.keys, strict=True)
         }
-        others = np.flatnonzero(~wanted[placed.owners])
+        others = np.flatnonzero(~wanted_keys[placed.owners])
         if len(others):
-            more, known = self._changed(keys, change, placed.rows[others], placed.owners[others])
+            more, more_columns = self._changed(keys, change, placed.rows[others], placed.owners[others])
             owners = np.concatenate([owners, more])
-            columns = {n: single(pa.chunked_array([c, known[n]], c.type)) for n, c in columns.items()}
+            columns = {n: single(pa.chunked_array([c, more_columns[n]], c.type)) for n, c in columns.items()}
         matches = vector(columns.pop(MATCHES)).values if MATCHES in columns else None
         weights = vector(columns.pop(COUNT)).values
         codes = value_codes([columns[n] for n in names], len(owners))
@@ -119,7 +122,8 @@ class Records:
         return owners[heads][there], columns
 
     def keep(self, side: Side, keys: KeyNumbers, matches: Matches | None) -> None:
-        """Writes every row that moved, also to what it was, and every row of which a match did."""
+        """Writes every changed row, even if its count is the same again, and every row with a changed
+        match."""
         touched = side.moved if matches is None else side.moved | matches.renewed
         touched &= (side.before > 0) | (side.after > 0)
         rows = np.flatnonzero(touched)

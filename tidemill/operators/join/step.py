@@ -1,4 +1,4 @@
-"""One epoch of a join: both sides of the touched keys, their pairs before and after, what that shows."""
+"""One epoch of a join: both sides of the touched keys, their pairs before and after, and the output."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ from tidemill.operators.join.sides import (
     Side,
     changed_rows,
     key_numbers,
-    with_lacks,
+    with_missing_columns,
 )
 from tidemill.operators.join.state import Multiset, Records
 from tidemill.state.store import StateStore
@@ -117,17 +117,17 @@ class JoinStep:
         number: int,
         everyone: bool,
     ) -> Side:
-        """The other side's keys are needed; the own ones where this side decides what the other shows, or
-        rows that are taken back may be stored with fewer columns."""
-        wanted, side = keys.touched[1 - number], self.spec.sides[number]
+        """A side needs the rows of the keys that the other side touched. It also needs its own touched keys
+        if its rows decide the other side's output, or if retracted rows may be stored with fewer columns."""
+        wanted_keys, side = keys.touched[1 - number], self.spec.sides[number]
         takes_late = side.retracts and bool(side.late)
         if self.spec.counted[1 - number] or everyone or takes_late:
-            wanted = wanted | keys.touched[number]
+            wanted_keys = wanted_keys | keys.touched[number]
         change, placed = changes[number], keys.placed[number]
-        held = states[number].held(keys, wanted, change, placed)
+        held = states[number].held(keys, wanted_keys, change, placed)
         values = [f.name for f in side.value_fields]
         if takes_late:
-            change = with_lacks(held, change, placed, values, side.late or ())
+            change = with_missing_columns(held, change, placed, values, side.late or ())
         return Side.of(held, change, placed, values)
 
     def _joined(self, left: Side, right: Side, pairs: Pairs) -> pa.Table:
@@ -141,7 +141,7 @@ class JoinStep:
         return self._weighted(columns, weight, kinds)
 
     def _by_match(self, own: Side, number: int, matches: Matches) -> pa.Table:
-        """Rows of an outer, semi or anti side: shown by whether anything matches them."""
+        """The output of an outer, semi or anti side, which depends on whether anything matches a row."""
         before, after = matches.before > 0, matches.after > 0
         if self.spec.kind != "SEMI":
             before, after = ~before, ~after
@@ -162,7 +162,7 @@ class JoinStep:
         return self._weighted(columns, weight, own.kinds[rows])
 
     def _weighted(self, columns: list[pa.Array], weight: Ints, kinds: Kinds) -> pa.Table:
-        """One row per unit of weight; what goes carries the kind of the row that made it go."""
+        """One row per unit of weight. A retraction has the kind of the row that caused it."""
         copies = np.abs(weight)
         if len(copies) and copies.max() > 1:
             picks = np.repeat(np.arange(len(weight)), copies)
@@ -194,12 +194,12 @@ class JoinStep:
         if not self.spec.sequence:
             return table
         numbers = (self.epoch.epoch << 32) + np.arange(len(table), dtype=np.int64)
-        place = table.schema.get_field_index(SEQUENCE_COLUMN)
-        return table.set_column(place, SEQUENCE_COLUMN, pa.array(numbers))
+        column_index = table.schema.get_field_index(SEQUENCE_COLUMN)
+        return table.set_column(column_index, SEQUENCE_COLUMN, pa.array(numbers))
 
 
 def _going_first(weight: Ints) -> Ints:
-    """The rows that have a weight: what goes before what comes."""
+    """The rows with a weight, retractions first."""
     going = np.flatnonzero(weight < 0)
     coming = np.flatnonzero(weight > 0)
     return coming if len(going) == 0 else np.concatenate([going, coming])

@@ -1,8 +1,8 @@
 """MATCH_RECOGNIZE by processing time: the search by event time, where the time is that of the epoch.
 
-All rows of an epoch come at the time that its plan names, in the order of their arrival, and are searched at
-once: none waits, none is late. WITHIN is over when the clock says so, for which the operator sets a timer.
-Without WITHIN the matches do not depend on where epochs are cut.
+All rows of an epoch have the epoch's time, in the order of their arrival, and are searched at once: no row
+waits or is late. For the end of WITHIN the operator sets a timer. Without WITHIN the matches do not depend on
+the cut of epochs.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""Rows by ranges of their keys' hashes: what is done for each key alone needs the memory of one range."""
+"""Splits rows by ranges of key hashes, so work per key needs only the memory of one range."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ SLICE_ROWS = 1 << 18
 
 
 def key_slices(hashes: Hashes) -> Iterator[Ints]:
-    """Places of rows, in their order, in slices of ascending hashes: all of a hash lie in one."""
+    """The row indexes, in order, in slices of ascending hashes. Rows of one hash are in one slice."""
     slices = -(-len(hashes) // SLICE_ROWS)
     if slices < 2:
         yield np.arange(len(hashes))
@@ -22,7 +22,7 @@ def key_slices(hashes: Hashes) -> Iterator[Ints]:
     first, last = hashes.min(), hashes.max()
     width = (int(last) - int(first)) // slices + 1
     numbers = ((hashes - first) // np.uint64(width)).astype(np.uint16)
-    # NumPy sorts so short integers by counting them.
+    # NumPy sorts such short integers by counting.
     order = np.argsort(numbers, kind="stable")
     for start, stop in pairwise(np.searchsorted(numbers[order], np.arange(slices + 1)).tolist()):
         if start < stop:

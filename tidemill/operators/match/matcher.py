@@ -1,16 +1,15 @@
-"""The preferred match from every row that one may start at, all attempts in step.
+"""Finds the preferred match from every possible start row; all attempts run in lockstep.
 
-SQL's answer: a greedy variable takes as many rows as it can, a reluctant one as few; where the rest then
-does not match, the last choice is changed first. Each attempt is one row of arrays (where it starts, how many
-rows each variable has, which variable is next); a round moves all of them, first forward variable by
-variable, then those that failed back to their last choice. A condition is asked for all attempts that are at
-it at once.
+As in SQL, a greedy variable takes as many rows as possible, a reluctant variable as few. If the rest does not
+match, the last choice is changed first. An attempt is one row of arrays: its start, the number of rows per
+variable, and the next variable. A round first moves all attempts forward, variable by variable, then moves
+failed attempts back to their last choice. A condition is evaluated for all attempts at once.
 
-An attempt that asks for a row which may still come is ``OPEN``. What it was told about the rows before cannot
-change, so whatever an attempt decides it would decide in any later epoch.
+An attempt that needs a row which may still come is ``OPEN``. Earlier rows do not change, so an attempt would
+make the same decisions in any later epoch.
 
-Cost: a few array operations per variable and row of the longest attempt; a greedy variable whose condition
-looks at the current row alone takes all its rows in one.
+Cost: a few array operations per variable and row of the longest attempt. A greedy variable whose condition
+reads only the current row takes all its rows in one operation.
 """
 
 from __future__ import annotations
@@ -27,14 +26,13 @@ from tidemill.operators.match.pattern import Alone, Paths, Piece, Variable
 FAILED, OPEN, MATCHED = 0, 1, 2
 _MANY = int(np.iinfo(np.int64).max) // 4
 _WORD = 63
-"""Bits of what is searched: the number of a key and a time."""
+"""The bits of a search word: the number of a key and a time."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Rows:
-    """Sorted rows: by key, then in the order of the pattern. ``times`` in milliseconds; ``groups``: the
-    number of each row's key; ``ends``: where the rows of its key end. ``watermark``: no row up to it comes
-    any more."""
+    """Rows sorted by key, then in the order of the pattern. ``times`` in milliseconds. ``groups``: the number
+    of each row's key. ``ends``: the end of the rows of its key. ``watermark``: no more rows come up to it."""
 
     table: pa.Table
     times: Ints
@@ -48,8 +46,8 @@ class Rows:
 
 @dataclass(frozen=True, slots=True)
 class Attempts:
-    """Per start: how it ended, how many rows each variable has (a line for each), and by which time (in ms)
-    that is known."""
+    """For each start: the outcome, the number of rows per variable (a line each), and the time (in ms) at
+    which the outcome is known."""
 
     starts: Ints
     verdicts: Ints
@@ -90,8 +88,8 @@ class Matcher:
         return Attempts(starts, np.where(self._open, OPEN, verdicts), self._counts, self._known)
 
     def _alive(self, attempts: Ints) -> Mask:
-        place = self._next[attempts]
-        return ~self._open[attempts] & (place >= 0) & (place < len(self.variables))
+        variable_number = self._next[attempts]
+        return ~self._open[attempts] & (variable_number >= 0) & (variable_number < len(self.variables))
 
     def _begin(self, starts: Ints) -> None:
         size, rows = len(starts), self.rows
@@ -118,41 +116,41 @@ class Matcher:
         """Attempts whose next variable is ``number`` take its rows, until they leave it."""
         variable = self.variables[number]
         here = alive[(self._next[alive] == number) & ~self._back[alive] & ~self._open[alive]]
-        wanted = variable.least if not variable.greedy else _MANY if variable.most is None else variable.most
+        limit = variable.least if not variable.greedy else _MANY if variable.most is None else variable.most
         if self._runs[number] is not None:
-            self._take_run(number, here, wanted)
+            self._take_run(number, here, limit)
             return
         while len(here):
-            full = self._counts[number, here] >= wanted
+            full = self._counts[number, here] >= limit
             self._leave(number, here[full])
             here = here[~full]
-            took, asked = self._take_one(number, here)
-            self._leave(number, here[asked & ~took])
+            took, is_known = self._take_one(number, here)
+            self._leave(number, here[is_known & ~took])
             here = here[took]
 
-    def _take_run(self, number: int, here: Ints, wanted: int) -> None:
+    def _take_run(self, number: int, here: Ints, limit: int) -> None:
         runs = self._runs[number]
         assert runs is not None
-        room = wanted - self._counts[number, here]
-        rest = self._stops[here] - self._at[here]
-        there = rest > 0
+        room = limit - self._counts[number, here]
+        remaining = self._stops[here] - self._at[here]
+        there = remaining > 0
         run = np.zeros(len(here), np.int64)
         run[there] = runs[self._at[here[there]]]
-        taken = np.minimum(np.minimum(room, rest), run)
-        self._counts[number, here] += taken
-        self._at[here] += taken
-        short = taken < room
-        blocked = short & (taken == rest)
+        taken_rows = np.minimum(np.minimum(room, remaining), run)
+        self._counts[number, here] += taken_rows
+        self._at[here] += taken_rows
+        short = taken_rows < room
+        blocked = short & (taken_rows == remaining)
         self._saw(here[short & ~blocked], 0)
         self._saw(here[~short], -1)
         self._run_out(here[blocked])
         self._leave(number, here[~self._open[here]])
 
     def _take_one(self, number: int, here: Ints) -> tuple[Mask, Mask]:
-        """Whether the next row is one of the variable's, and whether that is known."""
+        """Whether the next row belongs to the variable, and whether this is known."""
         there = self._at[here] < self._stops[here]
         self._run_out(here[~there])
-        asked = there | self._final[here]
+        is_known = there | self._final[here]
         took = np.zeros(len(here), np.bool_)
         chosen = here[there]
         self._saw(chosen, 0)
@@ -160,28 +158,28 @@ class Matcher:
         chosen = here[took]
         self._counts[number, chosen] += 1
         self._at[chosen] += 1
-        return took, asked
+        return took, is_known
 
     def _meets(self, number: int, attempts: Ints) -> Mask:
         variable, flags = self.variables[number], self._flags[number]
         fits = np.ones(len(attempts), np.bool_) if flags is None else flags[self._at[attempts]]
         if variable.condition is None or not fits.any():
             return fits
-        asked = attempts[fits]
-        counts = self._counts[:, asked]
+        candidates = attempts[fits]
+        counts = self._counts[:, candidates]
         counts[number] += 1
-        paths = Paths(self.rows.table, self.pieces, self._starts[asked], counts)
+        paths = Paths(self.rows.table, self.pieces, self._starts[candidates], counts)
         fits[fits] = variable.condition.matches(paths)
         return fits
 
     def _leave(self, number: int, attempts: Ints) -> None:
-        """On to the next variable, or back where there are too few rows."""
+        """Moves on to the next variable, or back if there are too few rows."""
         enough = self._counts[number, attempts] >= self.variables[number].least
         self._next[attempts[enough]] = number + 1
         self._undo(number, attempts[~enough])
 
     def _undo(self, number: int, attempts: Ints) -> None:
-        """Gives all rows of the variable back; the choice before it is next."""
+        """Releases all rows of the variable; the choice before it is next."""
         self._at[attempts] -= self._counts[number, attempts]
         self._counts[number, attempts] = 0
         self._next[attempts] = number - 1
@@ -203,8 +201,8 @@ class Matcher:
         else:
             room = self._counts[number, here] < (_MANY if variable.most is None else variable.most)
             other = np.zeros(len(here), np.bool_)
-            took, asked = self._take_one(number, here[room])
-            other[room] = took | ~asked
+            took, is_known = self._take_one(number, here[room])
+            other[room] = took | ~is_known
         self._undo(number, here[~other])
         chosen = here[other]
         self._next[chosen] = number + 1
@@ -213,12 +211,12 @@ class Matcher:
     # -- what is known when -----------------------------------------------------------------------
 
     def _saw(self, attempts: Ints, offset: int) -> None:
-        """The row at ``offset`` from where they stand was looked at."""
+        """Records that the row at ``offset`` from the current row was read."""
         rows = np.maximum(self._at[attempts] + offset, self._starts[attempts])
         self._known[attempts] = np.maximum(self._known[attempts], self.rows.times[rows])
 
     def _run_out(self, attempts: Ints) -> None:
-        """They ask for a row beyond the last one: there is none, or it may still come."""
+        """Handles attempts that need a row beyond the last one: there is none, or it may still come."""
         final = self._final[attempts]
         self._open[attempts[~final]] = True
         closed = attempts[final]
@@ -230,7 +228,7 @@ class Matcher:
 
 
 def _run_lengths(flags: Mask | None, size: int) -> Ints:
-    """How many rows from each one on are TRUE, one after the other."""
+    """The number of consecutive TRUE rows from each row on."""
     if flags is None:
         return np.full(size, _MANY, np.int64)
     stops = np.where(flags, size, np.arange(size))
@@ -239,8 +237,8 @@ def _run_lengths(flags: Mask | None, size: int) -> Ints:
 
 
 def _first_at(rows: Rows, groups: Ints, limits: Ints) -> Ints:
-    """The first row of each of the keys ``groups`` whose time is at or after its limit, else the last one's
-    end."""
+    """The first row of each of the keys ``groups`` whose time is at or after its limit; otherwise the end of
+    the key's rows."""
     if len(limits) == 0:
         return limits
     times = rows.times
@@ -252,5 +250,5 @@ def _first_at(rows: Rows, groups: Ints, limits: Ints) -> Ints:
         distinct = np.unique(times)
         times, limits = np.searchsorted(distinct, times), np.searchsorted(distinct, limits)
         bits = len(distinct).bit_length()
-    found: Ints = np.searchsorted((rows.groups << bits) | times, (groups << bits) | limits)
-    return found
+    first_rows: Ints = np.searchsorted((rows.groups << bits) | times, (groups << bits) | limits)
+    return first_rows

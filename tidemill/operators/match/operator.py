@@ -1,13 +1,13 @@
-"""MATCH_RECOGNIZE: rows wait for the watermark, then go to the search in the order of their time.
+"""MATCH_RECOGNIZE: rows wait for the watermark, then are searched in the order of their time.
 
-A row is late, and dropped, where the watermark had passed its time when it came, as told by its ``$wm``. What
-is kept of a key are the rows from the first one on that starts an attempt which is still open; with WITHIN
-such an attempt ends when the watermark passes its time and the interval. Keys are looked at when they have
-rows that are due, when the interval of their first open attempt is over, and at the end of the input.
+A row is late, and dropped, if the watermark had passed its time when it came (its ``$wm``). For each key the
+operator keeps the rows from the start of the first open attempt on. With WITHIN an attempt ends when the
+watermark passes its time plus the interval. A key is searched when it has due rows, when the interval of its
+first open attempt is over, and at the end of the input.
 
-Matches are given in the order in which they are known, with the watermark of that moment (``$wm``). Cost: the
-rows that are due, and the kept rows of the keys that are looked at, which are searched again. Memory: the
-rows that are due, and what the search of one slice of keys needs.
+Matches are emitted in the order in which they become known, with the watermark of that moment (``$wm``).
+Cost: the due rows, and the kept rows of the searched keys. Memory: the due rows, and the search of one slice
+of keys.
 """
 
 from __future__ import annotations
@@ -71,7 +71,7 @@ class MatchSpec:
 
     @cached_property
     def open(self) -> Layout:
-        """Rows that an open attempt has; ``$start``: whether the row itself starts one."""
+        """The rows of open attempts. ``$start``: whether the row starts an attempt."""
         types = dict(self.columns)
         keys = tuple(pa.field(name, types[name]) for name in self.keys)
         values = tuple(pa.field(name, types[name]) for name in self.kept)
@@ -79,7 +79,7 @@ class MatchSpec:
 
     @cached_property
     def wake(self) -> Layout:
-        """When to look at a key although it has no rows."""
+        """The times at which a key is searched without new rows."""
         return Layout(name="wake", keys=self.open.keys, by_time=True)
 
     @property
@@ -109,7 +109,7 @@ class MatchSpec:
         return self._shown(parts, epoch)
 
     def _due(self, table: pa.Table, state: StateStore, epoch: EpochContext) -> pa.Table:
-        """The rows that the watermark has reached; what it has not is kept."""
+        """The rows that the watermark has reached; other rows are stored."""
         table = by_arrival(table) if len(table) else table
         waiting = each_copy(self.waiting.take(state, epoch.watermark))
         times, marks = self.times(table), _marks(table)
@@ -141,19 +141,19 @@ class MatchSpec:
         return attempts, search(self.skip, attempts, begins, ends)
 
     def _shown(self, parts: list[_Found], epoch: EpochContext) -> pa.Table:
-        """What was found in slices of ascending keys."""
+        """The output of the matches found in slices of ascending keys."""
         schema = self.output_schema()
         if not parts:
             return schema.empty_table()
-        known = np.minimum(np.concatenate([part.known for part in parts]), END - 1)
-        order = np.argsort(known, kind="stable")
+        known_at = np.minimum(np.concatenate([part.known for part in parts]), END - 1)
+        order = np.argsort(known_at, kind="stable")
         picks = pa.array(order)
         chunks = zip(*(part.columns for part in parts), strict=True)
         columns = [pa.concat_arrays(arrays).take(picks) for arrays in chunks]
         if self.sequence:
             columns.append(pa.array((epoch.epoch << 32) + np.arange(len(order), dtype=np.int64)))
         if self.keeps_time:
-            columns.append(pa.array(known[order] - 1))
+            columns.append(pa.array(known_at[order] - 1))
         return pa.Table.from_arrays(columns, schema=schema)
 
     def results_of(self, rows: Rows, attempts: Attempts, chosen: Ints) -> list[pa.Array]:
@@ -188,7 +188,8 @@ def grouped(spec: MatchSpec, table: pa.Table, numbers: Ints, watermark: int) -> 
 
 @dataclass(frozen=True, slots=True)
 class _Found:
-    """Matches in the order of keys and rows: what they show, and when they were known."""
+    """Matches in the order of keys and rows: their output columns, and the times at which they became
+    known."""
 
     columns: list[pa.Array]
     known: Ints
@@ -196,7 +197,7 @@ class _Found:
 
 @dataclass(frozen=True, slots=True)
 class _Step:
-    """Of the rows of some keys."""
+    """One step over the rows of some keys."""
 
     spec: MatchSpec
     store: StateStore
@@ -213,14 +214,14 @@ class _Step:
         order = spec.sorted(table, entries.owners, entries.sequence)
         rows, begins = grouped(spec, table.take(pa.array(order)), entries.owners[order], self.watermark)
         starts = vector(single(rows.table.column(_START))).values.astype(np.bool_)
-        attempts, found = spec.matches(rows, begins, starts)
-        self._keep(entries, order, rows, begins, attempts, found)
-        return _Found(spec.results_of(rows, attempts, found.matches), found.known)
+        attempts, search_result = spec.matches(rows, begins, starts)
+        self._keep(entries, order, rows, begins, attempts, search_result)
+        return _Found(spec.results_of(rows, attempts, search_result.matches), search_result.known)
 
     def _entries(self, due: pa.Table, numbers: Ints) -> Entries:
         """The kept rows of the keys, then those that are due."""
         spec = self.spec
-        kept = load_entries(spec.open, self.store.table(spec.open), self.keys.hashes, self.keys.columns)
+        stored = load_entries(spec.open, self.store.table(spec.open), self.keys.hashes, self.keys.columns)
         columns = [single(due.column(name)) for name in spec.kept]
         new = Entries(
             numbers,
@@ -229,14 +230,21 @@ class _Step:
             np.ones(len(due), np.int64),
             np.zeros(len(due), np.bool_),
         )
-        return kept.then(new)
+        return stored.then(new)
 
     def _keep(
-        self, entries: Entries, order: Ints, rows: Rows, begins: Ints, attempts: Attempts, found: Search
+        self,
+        entries: Entries,
+        order: Ints,
+        rows: Rows,
+        begins: Ints,
+        attempts: Attempts,
+        search_result: Search,
     ) -> None:
-        """Rows from the first open attempt on stay; a row that has been decided starts no other attempt."""
+        """Stores the rows from the first open attempt on. A row with a decided attempt starts no other
+        attempt."""
         spec, size = self.spec, len(order)
-        stays = np.arange(size) >= np.repeat(found.kept, np.diff(begins, append=size))
+        stays = np.arange(size) >= np.repeat(search_result.kept, np.diff(begins, append=size))
         were = vector(single(rows.table.column(_START))).values.astype(np.bool_)
         are = were
         if spec.skip.to is SkipTo.NEXT_ROW:
@@ -249,14 +257,16 @@ class _Step:
         whole = entries.then(again)
         left = np.concatenate([left, np.ones(len(turned), np.bool_)])
         put_entries(spec.open, self.store.table(spec.open), whole, left, self.keys.hashes, self.keys.columns)
-        self._wake(entries, order, rows, begins, found)
+        self._wake(entries, order, rows, begins, search_result)
 
-    def _wake(self, entries: Entries, order: Ints, rows: Rows, begins: Ints, found: Search) -> None:
-        """Keys whose first open attempt is another one than before are looked at when it ends."""
+    def _wake(self, entries: Entries, order: Ints, rows: Rows, begins: Ints, search_result: Search) -> None:
+        """Sets the time to search keys whose first open attempt is a new one: the end of that attempt."""
         spec = self.spec
-        open_ = found.kept < rows.ends[begins]
-        known = entries.old[order[np.minimum(found.kept, len(order) - 1)]] & (found.kept == begins)
-        first = found.kept[open_ & ~known]
+        open_ = search_result.kept < rows.ends[begins]
+        is_unchanged = entries.old[order[np.minimum(search_result.kept, len(order) - 1)]] & (
+            search_result.kept == begins
+        )
+        first = search_result.kept[open_ & ~is_unchanged]
         if len(first) == 0:
             return
         numbers = entries.owners[order[first]]
@@ -268,7 +278,8 @@ class _Step:
 
 
 def _starting_none(entries: Entries, rows: Ints) -> Entries:
-    """``rows``, which are decided but belong to open attempts, as rows that start none."""
+    """``rows`` whose attempts are decided, but that belong to open attempts, as rows that start no
+    attempt."""
     picks = pa.array(rows)
     columns = [column.take(picks) for column in entries.columns[:-1]]
     return Entries(

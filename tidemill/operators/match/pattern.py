@@ -1,8 +1,8 @@
 """A row pattern as the kernel reads it: variables one after the other, each with a quantifier.
 
-A match takes consecutive rows, and every variable takes those that follow the ones of the variable before it.
-So a match, and every attempt at one, is its first row and how many rows each variable has: variable ``v`` has
-the rows from ``start + counts[:v].sum()`` on. What FIRST, LAST and aggregates look at are ranges of rows.
+A match has consecutive rows, and each variable has the rows after the rows of the variable before it. So a
+match or attempt is its first row and the number of rows per variable: variable ``v`` has the rows from
+``start + counts[:v].sum()`` on. FIRST, LAST and aggregates read ranges of rows.
 """
 
 from __future__ import annotations
@@ -23,10 +23,10 @@ EVERY = -1
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Variable:
-    """Takes ``least`` to ``most`` (None: any number of) rows, as many as it can if ``greedy``, else as few.
+    """Matches ``least`` to ``most`` rows (None: no limit), as many as possible if ``greedy``, else as few.
 
-    A row must meet both conditions: ``alone``, which looks at columns of the row itself, and ``condition``,
-    which looks at other rows, too. None is always met.
+    A row must meet two conditions: ``alone`` reads only the row itself, ``condition`` also reads other rows.
+    None is always met.
     """
 
     name: str
@@ -62,7 +62,7 @@ Piece = Reference | Folded
 
 @dataclass(frozen=True, slots=True)
 class Alone:
-    """The rows of ``table`` as the ``PairColumns`` of conditions that look at no other row."""
+    """The rows of ``table`` as the ``PairColumns`` of conditions that read no other row."""
 
     table: pa.Table
 
@@ -103,13 +103,13 @@ class Paths:
         rows = hi - 1 - piece.offset if piece.last else lo + piece.offset
         there = (rows >= lo) & (rows < hi)
         values = single(self.table.column(piece.column))
-        found = values.take(pa.array(np.where(there, rows, 0), mask=~there))
+        present = values.take(pa.array(np.where(there, rows, 0), mask=~there))
         if not piece.absent or there.all():
-            return found
+            return present
         missing = single(self.table.column(piece.absent)).take(pa.array(self.ends - 1))
-        both = pa.concat_arrays([found, missing])
-        places = np.arange(len(rows))
-        return both.take(pa.array(np.where(there, places, places + len(rows))))
+        both = pa.concat_arrays([present, missing])
+        positions = np.arange(len(rows))
+        return both.take(pa.array(np.where(there, positions, positions + len(rows))))
 
     def range(self, variable: int) -> tuple[Ints, Ints]:
         """The first row of a variable and the one after its last."""

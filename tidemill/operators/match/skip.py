@@ -1,8 +1,8 @@
-"""AFTER MATCH SKIP: which of the matches that rows could start are given, and which rows are still needed.
+"""AFTER MATCH SKIP: selects the emitted matches, and the rows that are still needed.
 
-The rows of a key are gone through in order: a row that starts no match is passed, after a match the search
-goes on where SKIP says. At an attempt that is open the search waits. With SKIP TO NEXT ROW every row is
-looked at anyway, so there each match is given as soon as it is known.
+The rows of a key are processed in order. A row that starts no match is skipped; after a match the search
+resumes at the target of SKIP. At an open attempt the search waits. With SKIP TO NEXT ROW every row is tried
+anyway, so each match is emitted as soon as it is known.
 """
 
 from __future__ import annotations
@@ -35,7 +35,7 @@ class Skip:
 
 @dataclass(frozen=True, slots=True)
 class Search:
-    """``matches``: numbers of attempts, ``known``: by which time each was known to be given. ``kept``: per
+    """``matches``: numbers of attempts. ``known``: the time at which each was decided. ``kept``: per
     key the first row that is still needed."""
 
     matches: Ints
@@ -53,14 +53,14 @@ def search(skip: Skip, attempts: Attempts, begins: Ints, ends: Ints) -> Search:
 
 def _first_open(attempts: Attempts, begins: Ints, ends: Ints) -> Ints:
     rows = attempts.starts[attempts.verdicts == OPEN]
-    places = np.searchsorted(rows, begins)
-    first = np.append(rows, np.iinfo(np.int64).max)[places]
-    found: Ints = np.minimum(first, ends)
-    return found
+    first_open = np.searchsorted(rows, begins)
+    first = np.append(rows, np.iinfo(np.int64).max)[first_open]
+    first_needed: Ints = np.minimum(first, ends)
+    return first_needed
 
 
 def _targets(skip: Skip, attempts: Attempts) -> Ints:
-    """Per attempt the row at which the search goes on after its match; its own row where that must not be."""
+    """Per attempt the row at which the search resumes after its match; its own row if that is forbidden."""
     sizes = attempts.counts.sum(axis=0)
     if skip.to is SkipTo.PAST_LAST_ROW:
         past: Ints = attempts.starts + sizes
@@ -74,45 +74,47 @@ def _targets(skip: Skip, attempts: Attempts) -> Ints:
 
 
 def _followed(attempts: Attempts, targets: Ints, begins: Ints, ends: Ints) -> Search:
-    """One step per match; rows that start none are passed at once."""
+    """Follows the matches of each key, one step per match; rows without a match are skipped at once."""
     size = len(attempts.starts)
     decided = np.append(attempts.verdicts != FAILED, True)
     after = np.minimum.accumulate(np.where(decided, np.arange(size + 1), size)[::-1])[::-1].tolist()
     verdicts, goes = attempts.verdicts.tolist(), targets.tolist()
     sought: list[int] = []
     matches: list[int] = []
-    kept: list[int] = []
+    first_needed: list[int] = []
     firsts: list[int] = []
     for begin, end in zip(begins.tolist(), ends.tolist(), strict=True):
         row, first = begin, len(matches)
         while row < end:
-            found = min(after[row], end)
-            if found == end or verdicts[found] == OPEN:
-                row = found
+            next_match = min(after[row], end)
+            if next_match == end or verdicts[next_match] == OPEN:
+                row = next_match
                 break
             sought.append(row)
-            matches.append(found)
-            row = _onward(found, goes[found])
+            matches.append(next_match)
+            row = _resume_row(next_match, goes[next_match])
         if len(matches) > first:
             firsts.append(first)
-        kept.append(row)
-    made = np.array(matches, np.int64)
-    known = _known(attempts.known, np.array(sought, np.int64), made, np.array(firsts, np.int64))
-    return Search(made, known, np.array(kept, np.int64))
+        first_needed.append(row)
+    match_numbers = np.array(matches, np.int64)
+    known_at = _known_at(
+        attempts.known, np.array(sought, np.int64), match_numbers, np.array(firsts, np.int64)
+    )
+    return Search(match_numbers, known_at, np.array(first_needed, np.int64))
 
 
-def _known(known: Ints, sought: Ints, matches: Ints, firsts: Ints) -> Ints:
-    """A match is known when all attempts are that were made before it, of its own key. ``sought``: from where
-    on each was looked for; ``firsts``: which are the first of their key."""
+def _known_at(known_at: Ints, sought: Ints, matches: Ints, firsts: Ints) -> Ints:
+    """The time at which each match is known: when all earlier attempts of its key are. ``sought``: the row
+    from which each was searched. ``firsts``: the first match of each key."""
     if len(matches) == 0:
         return matches
     bounds = np.column_stack([sought, matches + 1]).reshape(-1)
-    times = np.maximum.reduceat(np.append(known, 0), bounds)[::2]
+    times = np.maximum.reduceat(np.append(known_at, 0), bounds)[::2]
     latest: Ints = segmented_accumulate(np.maximum, times, firsts)
     return latest
 
 
-def _onward(row: int, target: int) -> int:
+def _resume_row(row: int, target: int) -> int:
     if target > row:
         return target
     if target < 0:

@@ -1,17 +1,18 @@
-"""OVER in the order of event time: a row gets its results when the watermark has reached its time, for good.
+"""OVER in the order of event time: a row gets its final results when the watermark reaches its time.
 
-Rows wait for the watermark. Then each gets what the rows before it (and those of its own time) give: a frame
-that begins with the key is an accumulator that goes on, any other looks at the key's last rows, of which
-only those are kept that a later row can see. Functions that look ahead are not for here.
+Rows wait for the watermark. Then each row's results are computed from the rows before it and the rows of its
+own time. A frame that begins with the partition is a running accumulator. Any other frame reads the key's
+last rows, of which only rows that a later row can see are kept. Functions that look ahead are not supported
+here.
 
-A row is late, as in Flink, where a frame begins with the key: behind the watermark; else only where its key
-has been given a row of its time or a later one. Whether it had when the row came is told by ``$wm``, so it
-does not depend on where epochs are cut. Where all frames are spans of time, a key whose last row is one and
-a half of the longest span behind the watermark is forgotten, as if it had never been.
+Lateness is as in Flink. If a frame begins with the partition, a row is late if it is behind the watermark.
+Otherwise it is late only if its key already emitted a row of its time or later. ``$wm`` tells the emitted
+rows at the row's arrival, so lateness does not depend on the cut of epochs. If all frames are spans of time,
+a key is forgotten once its last row is 1.5 times the longest span behind the watermark.
 
-By processing time (``by_clock``) the time of a row is that of its epoch: none waits, none is late.
+By processing time (``by_clock``) the time of a row is its epoch's time: no row waits or is late.
 
-Cost of an epoch: its rows, those that are due, and what is kept of their keys.
+Cost of an epoch: its rows, the due rows, and the kept rows of their keys.
 """
 
 from __future__ import annotations
@@ -32,7 +33,7 @@ from tidemill.operators.aggregates.api import AggregateSpec
 from tidemill.operators.api import HASH_COLUMN, EpochContext
 from tidemill.operators.group_aggregate.operator import GroupAggregateSpec
 from tidemill.operators.group_aggregate.per_record import values_after_each
-from tidemill.operators.over.lateness import Dues, latest_given
+from tidemill.operators.over.lateness import Dues, latest_emitted
 from tidemill.operators.over.operator import OverFunction, evaluated
 from tidemill.operators.rows.entries import Entries, entry_layout, load_entries, put_entries
 from tidemill.operators.rows.numbered_keys import Keys
@@ -50,7 +51,7 @@ _RANKS = frozenset({"ROW_NUMBER", "RANK", "DENSE_RANK"})
 @dataclass(frozen=True, kw_only=True)
 class OverByTimeSpec:
     """``columns``: the row, (name, type); ``time``: the time attribute among them, by which all ``functions``
-    are ordered; ``lag``: how many rows LAG looks back at most, None where a row says it; ``equal_in_time``: a
+    are ordered; ``lag``: how many rows LAG looks back at most, None if a row says it; ``equal_in_time``: a
     row of the watermark's own time is not late, as to Flink's Deduplicate and not to its OVER."""
 
     columns: tuple[tuple[str, pa.DataType], ...]
@@ -185,13 +186,13 @@ class _Step:
         if not (len(table) or len(waiting) or len(forgotten)):
             return spec.output_schema().empty_table()
         keys, numbers = self._keys(table, waiting, forgotten)
-        own, held = numbers[: len(table)], numbers[len(table) : len(table) + len(waiting)]
+        own, waiting_numbers = numbers[: len(table)], numbers[len(table) : len(table) + len(waiting)]
         past = self._past(keys)
-        dues, late = self._judged(table, own, self._dues(waiting, held), past)
+        dues, late = self._judged(table, own, self._dues(waiting, waiting_numbers), past)
         rows = spec.waiting.weighted(table, dues).append_column(_KEY, pa.array(own)).filter(pa.array(~late))
         ready = pa.array(due_times(rows) <= watermark)
         spec.waiting.put(self.state, rows.filter(pc.invert(ready)))
-        due = pa.concat_tables([waiting.append_column(_KEY, pa.array(held)), rows.filter(ready)])
+        due = pa.concat_tables([waiting.append_column(_KEY, pa.array(waiting_numbers)), rows.filter(ready)])
         due = self._in_order(each_copy(due))
         results = self._running(due, keys)
         if past is not None:
@@ -213,7 +214,7 @@ class _Step:
         return Keys.of(columns, np.concatenate(hashes))
 
     def _past(self, keys: Keys) -> Entries | None:
-        """What is kept of the keys' rows; None where nothing is."""
+        """What is kept of the keys' rows; None if nothing is."""
         if not self.spec.framed:
             return None
         layout = self.spec.history
@@ -240,9 +241,9 @@ class _Step:
         if self.spec.by_watermark or past is None:
             late = times < marks if self.spec.equal_in_time else times <= marks
         else:
-            given = Dues(keys=past.owners, times=self._past_times(past), dues=np.full(len(past), NONE))
-            last = latest_given(
-                given.then(waiting).then(Dues(keys=keys, times=times, dues=dues)), keys, marks
+            past_dues = Dues(keys=past.owners, times=self._past_times(past), dues=np.full(len(past), NONE))
+            last = latest_emitted(
+                past_dues.then(waiting).then(Dues(keys=keys, times=times, dues=dues)), keys, marks
             )
             late = times <= last
             if self.spec.memory is not None:
@@ -323,12 +324,12 @@ class _Step:
         ends = np.flatnonzero(np.append(owner[1:] != owner[:-1], True))
         last = np.repeat(ends, np.diff(ends, prepend=-1))
         # The last row of a key is kept in any case: it says what is late.
-        kept = (last - np.arange(size) < max(spec.back, 1)) | (time >= time[last] - spec.span)
-        kept &= life == life[last]
+        is_visible = (last - np.arange(size) < max(spec.back, 1)) | (time >= time[last] - spec.span)
+        is_visible &= life == life[last]
         if spec.memory is not None:
-            kept &= time[last] >= self.epoch.watermark - spec.memory
+            is_visible &= time[last] >= self.epoch.watermark - spec.memory
         left = np.empty(size, np.bool_)
-        left[order] = kept
+        left[order] = is_visible
         return left
 
     def _remember(self, owners: Ints, times: Ints, keys: Keys) -> None:

@@ -1,4 +1,4 @@
-"""What a key's rows had been given when another of its rows came."""
+"""The latest time that a key had emitted when another row of the key came."""
 
 from __future__ import annotations
 
@@ -26,19 +26,19 @@ class Dues:
         )
 
 
-def latest_given(rows: Dues, keys: Ints, marks: Ints) -> Ints:
-    """Per question the latest time among the key's rows that were due at or before the mark; NONE where there
-    is none. Rows that are late themselves may be among ``rows``: a later time was given before. Cost: two
+def latest_emitted(rows: Dues, keys: Ints, marks: Ints) -> Ints:
+    """For each key and mark the latest time among the key's rows that were due at or before the mark; NONE if
+    there is none. ``rows`` may contain late rows, because a later time was emitted before them. Cost: two
     sorts."""
     if len(rows.keys) == 0 or len(keys) == 0:
         return np.full(len(keys), NONE, np.int64)
-    moments, places = np.unique(np.concatenate([rows.dues, marks]), return_inverse=True)
-    codes = np.concatenate([rows.keys, keys]) * len(moments) + places.reshape(-1)
+    moments, moment_numbers = np.unique(np.concatenate([rows.dues, marks]), return_inverse=True)
+    codes = np.concatenate([rows.keys, keys]) * len(moments) + moment_numbers.reshape(-1)
     order = np.argsort(codes[: len(rows.keys)], kind="stable")
     owners, times = rows.keys[order], rows.times[order]
     distinct, ranks = np.unique(times, return_inverse=True)
     # Keys ascend, so a later key's ranks are above all earlier ones.
     latest = np.maximum.accumulate(owners * len(distinct) + ranks.reshape(-1)) % len(distinct)
-    found = np.searchsorted(codes[order], codes[len(rows.keys) :], "right") - 1
-    known = (found >= 0) & (owners[np.maximum(found, 0)] == keys)
-    return np.where(known, distinct[latest[np.maximum(found, 0)]], NONE)
+    position = np.searchsorted(codes[order], codes[len(rows.keys) :], "right") - 1
+    has_given = (position >= 0) & (owners[np.maximum(position, 0)] == keys)
+    return np.where(has_given, distinct[latest[np.maximum(position, 0)]], NONE)

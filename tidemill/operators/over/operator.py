@@ -1,7 +1,7 @@
-"""OVER on any changelog: touched partitions are computed before and after the epoch, the difference shown.
+"""OVER on any changelog: computes touched partitions before and after the epoch, and emits the difference.
 
-State: the partition's rows with their arrivals, which break ties (the earlier first). A row whose results
-changed is -U/+U, one that came +I, one that went -D. Cost per epoch: all rows of the touched partitions.
+State: the partition's rows with their arrival, which breaks ties (earlier first). A row with changed results
+gives -U/+U, a new row +I, a deleted row -D. Cost per epoch: all rows of the touched partitions.
 """
 
 from __future__ import annotations
@@ -29,8 +29,8 @@ from tidemill.operators.rows.entries import (
     kept_columns,
     load_entries,
     put_entries,
-    surviving,
-    with_lacks,
+    surviving_additions,
+    with_missing_columns,
 )
 from tidemill.operators.rows.ordering import OrderKey, codes, sort_rows
 from tidemill.operators.rows.row_difference import bag_difference, copy_number
@@ -53,8 +53,9 @@ class OverFunction:
 class OverSpec:
     """``columns``: the row, (name, type); ``functions`` become columns after it.
 
-    ``update_before``: -U goes with every +U. ``insert_only``: only +I can come out, no ``$kind`` column.
-    ``late``: columns that rows stored before lack, and since when rows have them; None: they go by place.
+    ``update_before``: every +U has a -U. ``insert_only``: the output has only +I, and no ``$kind`` column.
+    ``late``: columns that earlier stored rows lack, and the epochs since which rows have them; None: by
+    index.
     """
 
     columns: tuple[tuple[str, pa.DataType], ...]
@@ -127,8 +128,10 @@ class _Step:
             np.ones(len(table), np.int64) if weights is None else weights[groups.order],
             np.zeros(len(table), np.bool_),
         )
-        rows = with_lacks(load_entries(spec.layout, state, hashes, keys).then(new), spec.kept, spec.late)
-        left = surviving(rows)
+        rows = with_missing_columns(
+            load_entries(spec.layout, state, hashes, keys).then(new), spec.kept, spec.late
+        )
+        left = surviving_additions(rows)
         columns = dict(zip(spec.kept, rows.columns, strict=True))
         columns |= {n: k.take(pa.array(rows.owners)) for n, k in zip(spec.partition, keys, strict=True)}
         arrival = arrivals(rows)
@@ -141,8 +144,8 @@ class _Step:
         """The rows of ``there`` and each call's values for them."""
         live = np.flatnonzero(there)
         picks = pa.array(live)
-        taken = {n: c.take(picks) for n, c in columns.items()}
-        return live, evaluated(self.spec.functions, owners[live], taken, arrival[live])
+        live_columns = {n: c.take(picks) for n, c in columns.items()}
+        return live, evaluated(self.spec.functions, owners[live], live_columns, arrival[live])
 
     # -- output -----------------------------------------------------------------------------------
 
@@ -154,13 +157,13 @@ class _Step:
         after: _Results,
     ) -> pa.Table:
         spec, split = self.spec, len(before[0])
-        places = np.concatenate([before[0], after[0]])
-        picks = pa.array(places)
-        owner = to_arrow(Vec(owners[places]), pa.int64())
+        row_numbers = np.concatenate([before[0], after[0]])
+        picks = pa.array(row_numbers)
+        owner = to_arrow(Vec(owners[row_numbers]), pa.int64())
         row = [columns[n].take(picks) for n in spec.kept]
         results = [single(pa.chunked_array([a, b])) for a, b in zip(before[1], after[1], strict=True)]
-        full = _numbered([owner, *row, *results], len(places))
-        goes, comes = bag_difference(full[:split], full[split:], len(places))
+        full = _numbered([owner, *row, *results], len(row_numbers))
+        goes, comes = bag_difference(full[:split], full[split:], len(row_numbers))
         comes = comes + split
         moved = np.concatenate([goes, comes])
         same_row = _numbered([c.take(pa.array(moved)) for c in (owner, *row)], len(moved))
@@ -172,16 +175,21 @@ class _Step:
             np.where(updated, RowKind.UPDATE_BEFORE, RowKind.DELETE),
         )
         if not spec.update_before:
-            shown = np.flatnonzero(kinds != RowKind.UPDATE_BEFORE)
-            moved, kinds, came = moved[shown], kinds[shown], came[shown]
-        order = np.lexsort((came, owners[places[moved]]))
-        return self._table(columns, places, results, moved[order], kinds[order])
+            visible = np.flatnonzero(kinds != RowKind.UPDATE_BEFORE)
+            moved, kinds, came = moved[visible], kinds[visible], came[visible]
+        order = np.lexsort((came, owners[row_numbers[moved]]))
+        return self._table(columns, row_numbers, results, moved[order], kinds[order])
 
     def _table(
-        self, columns: dict[str, pa.Array], places: Ints, results: list[pa.Array], rows: Ints, kinds: Ints
+        self,
+        columns: dict[str, pa.Array],
+        row_numbers: Ints,
+        results: list[pa.Array],
+        rows: Ints,
+        kinds: Ints,
     ) -> pa.Table:
         spec = self.spec
-        picks, own = pa.array(rows), pa.array(places[rows])
+        picks, own = pa.array(rows), pa.array(row_numbers[rows])
         out = [columns[n].take(own) for n, _ in spec.columns] + [r.take(picks) for r in results]
         if not spec.insert_only:
             out.append(to_arrow(Vec(kinds.astype(np.int8)), pa.int8()))
@@ -192,20 +200,20 @@ class _Step:
 
 
 def _without_equal(before: _Results, after: _Results, size: int) -> tuple[_Results, _Results]:
-    """Both without the rows that stand before and after with the same results."""
-    places = np.full((2, size), -1, np.int64)
-    for place, (rows, _) in zip(places, (before, after), strict=True):
-        place[rows] = np.arange(len(rows))
-    both = np.flatnonzero((places >= 0).all(axis=0))
-    calm = both[rows_same(before[1], places[0, both], after[1], places[1, both])]
-    kept = []
-    for place, (rows, results) in zip(places, (before, after), strict=True):
+    """Both results without the rows that have the same results before and after."""
+    result_index = np.full((2, size), -1, np.int64)
+    for index, (rows, _) in zip(result_index, (before, after), strict=True):
+        index[rows] = np.arange(len(rows))
+    both = np.flatnonzero((result_index >= 0).all(axis=0))
+    calm = both[rows_same(before[1], result_index[0, both], after[1], result_index[1, both])]
+    changed = []
+    for index, (rows, results) in zip(result_index, (before, after), strict=True):
         moved = np.ones(len(rows), np.bool_)
-        moved[place[calm]] = False
+        moved[index[calm]] = False
         chosen = np.flatnonzero(moved)
         picks = pa.array(chosen)
-        kept.append((rows[chosen], [r.take(picks) for r in results]))
-    return kept[0], kept[1]
+        changed.append((rows[chosen], [r.take(picks) for r in results]))
+    return changed[0], changed[1]
 
 
 def _numbered(identity: list[pa.Array], size: int) -> Ints:
@@ -261,11 +269,11 @@ def _window(
         peers[1:] |= code[1:] != code[:-1]
     picks = pa.array(rows)
     names = sorted({a for f in functions for a in f.call.args})
-    # Without arguments the rows themselves still count.
-    taken = {n: columns[n].take(picks) for n in names} or {"": picks}
+    # Without arguments a column with the row indexes gives the number of rows.
+    arguments = {n: columns[n].take(picks) for n in names} or {"": picks}
     values = next((v for f in functions if (v := _order_values(f, columns)) is not None), None)
     return Window(
-        pa.table(taken), np.flatnonzero(fresh), peers, None if values is None else values.take(rows)
+        pa.table(arguments), np.flatnonzero(fresh), peers, None if values is None else values.take(rows)
     )
 
 

@@ -1,8 +1,8 @@
 """Functions over windows of sorted rows: ranking, shifts, and aggregates over ROWS or RANGE frames.
 
-Rows come sorted by partition, then by the window's order. Aggregates are the group aggregate's own: a
-frame that starts with the partition is a running aggregate, one that ends with it the same from behind;
-other frames are spelled out, which costs the sum of their sizes (in slices of bounded memory).
+Rows are sorted by partition, then by the window's order. Aggregates use the group aggregate's kernels: a
+frame that starts with the partition is a running aggregate, and a frame that ends with it a running aggregate
+in reverse. Other frames are materialized, which costs the sum of their sizes (in slices of bounded memory).
 """
 
 from __future__ import annotations
@@ -116,24 +116,24 @@ def _ranks(window: Window) -> Ints:
 def _ntile(call: AggregateSpec, window: Window) -> pa.Array:
     """Buckets as equal as can be, the larger ones first."""
     buckets = vector(window.argument(call.args[0])).values.astype(np.int64)
-    size, place = window.of_partition(window.sizes), window.place
+    size, position = window.of_partition(window.sizes), window.place
     small, large = size // buckets, size % buckets
-    in_large = place < large * (small + 1)
-    late = large + (place - large * (small + 1)) // np.maximum(small, 1)
-    return to_arrow(Vec(np.where(in_large, place // (small + 1), late) + 1), pa.int64())
+    in_large = position < large * (small + 1)
+    late = large + (position - large * (small + 1)) // np.maximum(small, 1)
+    return to_arrow(Vec(np.where(in_large, position // (small + 1), late) + 1), pa.int64())
 
 
 def _shift(direction: int) -> Callable[[AggregateSpec, Window], pa.Array]:
     def shifted(call: AggregateSpec, window: Window) -> pa.Array:
         values = window.argument(call.args[0])
-        known = np.ones(window.size, np.bool_)
+        has_offset = np.ones(window.size, np.bool_)
         steps: Values = np.ones(window.size, np.int64)
         if len(call.args) > 1:
             offset = vector(window.argument(call.args[1]))
-            steps, known = offset.values.astype(np.int64), offset.mask()
+            steps, has_offset = offset.values.astype(np.int64), offset.mask()
         there = np.arange(window.size) + direction * steps
         start = window.of_partition(window.starts)
-        inside = known & (there >= start) & (there < start + window.of_partition(window.sizes))
+        inside = has_offset & (there >= start) & (there < start + window.of_partition(window.sizes))
         if len(call.args) < 3:
             return values.take(pa.array(np.where(inside, there, 0), mask=~inside))
         other = window.argument(call.args[2]).cast(values.type)
@@ -221,19 +221,23 @@ def _values(call: AggregateSpec, table: pa.Table, groups: Groups, *, running: bo
 
 
 def _appearances(call: AggregateSpec, table: pa.Table, groups: Groups) -> Ints:
-    """1 where a value stands in its group for the first time."""
+    """1 for the first appearance of a value in its group, otherwise 0."""
     identity = [to_arrow(Vec(groups.ids()), pa.int64()), *(single(table.column(a)) for a in call.args)]
     weights = np.zeros(len(table), np.int64)
     weights[group_rows(hash_columns(identity, len(table)), identity).heads] = 1
     return weights
 
 
-def _at(call: AggregateSpec, values: pa.Array, places: Ints, there: Mask) -> pa.Array:
+def _at(call: AggregateSpec, values: pa.Array, row_numbers: Ints, there: Mask) -> pa.Array:
     if there.all():
-        return values.take(pa.array(places))
-    taken = values.take(pa.array(np.where(there, places, 0), mask=~there))
-    found = declared(call.function)
-    return taken if found is None or found.over_no_rows is None else pc.fill_null(taken, found.over_no_rows)
+        return values.take(pa.array(row_numbers))
+    values_there = values.take(pa.array(np.where(there, row_numbers, 0), mask=~there))
+    declaration = declared(call.function)
+    return (
+        values_there
+        if declaration is None or declaration.over_no_rows is None
+        else pc.fill_null(values_there, declaration.over_no_rows)
+    )
 
 
 # -- frames -----------------------------------------------------------------------------------------
@@ -255,8 +259,8 @@ def _row_bound(window: Window, offset: int, upper: bool) -> Ints:
 
 
 def _range_bound(window: Window, offset: int, upper: bool) -> Ints:
-    """Where values leave ``offset`` from the row's own. Its peers are that far from it in no case: not where
-    it is NULL, NaN or infinite, nor where the type ends or its digits do."""
+    """The row at which values are more than ``offset`` from the row's value. The row's peers are always
+    within the bound, even if the value is NULL, NaN, infinite, or at the limit of its type."""
     first, end = window.peer_bounds()
     if offset == 0:
         return end if upper else first
@@ -273,36 +277,36 @@ def _range_bound(window: Window, offset: int, upper: bool) -> Ints:
 
 
 def _is_number(values: Values) -> Mask:
-    """NaN stands above all where they ascend, and below where they descend."""
-    found: Mask = ~np.isnan(values)
-    return found
+    """Whether values are no NaN. NaN sorts last in ascending order, and first in descending order."""
+    is_number: Mask = ~np.isnan(values)
+    return is_number
 
 
 def _moved(values: Values, offset: int, upper: bool) -> tuple[Values, Mask]:
-    """``values + offset``, and whether the bound is behind the rows of that value; beyond the integers it is
-    behind or before them all."""
+    """``values + offset``, and whether the bound is behind the rows of that value. On integer overflow it is
+    behind or before all rows."""
     behind = np.full(len(values), upper)
     if values.dtype.kind == "f":
         return values + offset, behind
     ends = np.iinfo(np.int64)
-    held = np.clip(values, ends.min - min(offset, 0), ends.max - max(offset, 0))
-    return held + offset, np.where(held != values, offset > 0, behind)
+    clipped = np.clip(values, ends.min - min(offset, 0), ends.max - max(offset, 0))
+    return clipped + offset, np.where(clipped != values, offset > 0, behind)
 
 
-def _searched(owner: Ints, values: Values, wanted: Values, behind: Mask, rows: Ints) -> Ints:
-    """For each wanted value the row of its owner at which it would be put in."""
+def _searched(owner: Ints, values: Values, wanted_values: Values, behind: Mask, rows: Ints) -> Ints:
+    """For each of ``wanted_values`` the row at which it would be inserted among its owner's rows."""
     size = len(rows)
     asks = np.concatenate([np.ones(size, np.int64), 2 * behind.astype(np.int64)])
-    order = np.lexsort((asks, np.concatenate([values, wanted]), np.tile(owner, 2)))
+    order = np.lexsort((asks, np.concatenate([values, wanted_values]), np.tile(owner, 2)))
     passed = np.cumsum(order < size)
-    found = np.empty(size, np.int64)
+    insert_row = np.empty(size, np.int64)
     questions = order >= size
-    found[order[questions] - size] = passed[questions]
+    insert_row[order[questions] - size] = passed[questions]
     after = np.append(rows, rows[-1:] + 1)
-    here = after[np.minimum(found, size)]
+    here = after[np.minimum(insert_row, size)]
     # Past the owner's last value the next row belongs to another owner or is NULL.
-    last = found > 0
-    previous = rows[np.maximum(found - 1, 0)]
-    same = last & (owner[np.maximum(found - 1, 0)] == owner)
+    last = insert_row > 0
+    previous = rows[np.maximum(insert_row - 1, 0)]
+    same = last & (owner[np.maximum(insert_row - 1, 0)] == owner)
     result: Ints = np.where(same, previous + 1, here)
     return result

@@ -1,5 +1,6 @@
 """Top-N and deduplication. Others import ``operator`` (the spec).
 
-``operator`` chooses between ``step`` (all rows of a partition are kept) and ``top_one`` (append-only input,
-one record a partition); ``shown_rows`` is the difference of what is shown; ``shape`` what they read.
+``operator`` chooses between ``step`` (keeps all rows of a partition) and ``top_one`` (append-only input, one
+record per partition). ``shown_rows`` computes the difference of the emitted rows. All read the spec in
+``shape``.
 """

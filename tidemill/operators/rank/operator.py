@@ -1,10 +1,9 @@
 """Top-N and deduplication: the rows ``start``..``end`` of each partition by an order.
 
-State: the partition's rows with their arrivals (ties go by arrival, the earlier first; with ``latest``
-the later first); a retraction takes the earliest copy of its row, one of a row that is not there is
-ignored. Of an append-only input only the best ``end`` rows are kept: what falls out can never come back.
-Any changelog is accepted: touched partitions are ranked before and after the epoch, the difference is
-the output.
+State: the partition's rows with their arrival, which breaks ties (earlier first; with ``latest`` later
+first). A retraction removes the earliest copy of its row, and is ignored if there is none. For append-only
+input only the best ``end`` rows are kept, because other rows can never come back. The operator accepts any
+changelog: it ranks touched partitions before and after the epoch, and emits the difference.
 
 Cost per epoch: the rows of the touched partitions (at most ``end`` each for append-only input).
 """
@@ -51,18 +50,18 @@ class RankSpec(RankShape):
         return _numbered(output, epoch) if self.sequence and not self.handed_on else output
 
     def combine(self, table: pa.Table) -> pa.Table:
-        """The best row of each partition; of so few rows that each step may be shown, all."""
+        """The best row of each partition; all rows if each row's own change may be emitted."""
         if len(table) <= STEP_ROWS:
             return table
         table = contiguous(by_arrival(table))
         return table.take(pa.array(np.sort(best_rows(self, table, self.grouped(table)))))
 
     def merged(self, raw: list[pa.Table], combined: list[pa.Table]) -> tuple[RankSpec, pa.Table]:
-        """The net change: the steps in between did not come."""
+        """The spec for combined input: it emits the net change, because intermediate rows are missing."""
         return replace(self, rounds=0), pa.concat_tables([*raw, *combined])
 
     def promising(self, table: pa.Table) -> Ints:
-        """The rows of append-only input that others of ``table`` do not push out."""
+        """The rows of append-only input that other rows of ``table`` do not displace."""
         if not self.prunes:
             return np.arange(len(table))
         arrived = arrival_order(table)
@@ -80,5 +79,5 @@ class RankSpec(RankShape):
 
 def _numbered(table: pa.Table, epoch: EpochContext) -> pa.Table:
     numbers = (epoch.epoch << 32) + np.arange(len(table), dtype=np.int64)
-    place = table.schema.get_field_index(SEQUENCE_COLUMN)
-    return table.set_column(place, SEQUENCE_COLUMN, pa.array(numbers))
+    column_index = table.schema.get_field_index(SEQUENCE_COLUMN)
+    return table.set_column(column_index, SEQUENCE_COLUMN, pa.array(numbers))

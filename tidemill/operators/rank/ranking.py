@@ -1,4 +1,4 @@
-"""Rows of a Top-N brought into order, whatever is kept of earlier ones."""
+"""Ranks the rows of a Top-N: stored rows and new rows."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ class Ranking:
     arrival: Ints = field(default_factory=lambda: np.zeros(0, np.int64), init=False)
 
     def promising(self, table: pa.Table, groups: Groups) -> Ints:
-        """The places in group order of the rows that others do not push out."""
+        """The positions, in group order, of rows that other rows do not displace."""
         new, _, keys = self._arrived(table, groups)
         return self._pushing(new, keys)
 
@@ -47,7 +47,7 @@ class Ranking:
         return entries, hashes[heads], [k.take(pa.array(heads)) for k in keys]
 
     def _pushing(self, new: Entries, keys: list[pa.Array]) -> Ints:
-        """The rows that others of this epoch do not push out."""
+        """The rows that other rows of this epoch do not displace."""
         everyone = np.ones(len(new), np.bool_)
         self.arrival = np.arange(len(new))
         return np.sort(self._shown(new, self._codes(new, keys), everyone, 1).rows)
@@ -67,7 +67,7 @@ class Ranking:
         live = live[sort_rows(rows.owners[live], [c[live] for c in order], arrival)]
         owners = rows.owners[live]
         ranks = ranks_of(self.spec.function, owners, [c[live] for c in order])
-        shown = ranks >= (self.spec.start if start is None else start)
+        in_range = ranks >= (self.spec.start if start is None else start)
         if self.spec.end is not None:
-            shown &= ranks <= self.spec.end
-        return Shown(live[shown], owners[shown], ranks[shown])
+            in_range &= ranks <= self.spec.end
+        return Shown(live[in_range], owners[in_range], ranks[in_range])

@@ -1,4 +1,4 @@
-"""What a Top-N is: its order, the ranks it shows, and the layout of its state."""
+"""The spec of a Top-N: its order and ranks, and the layout of its state."""
 
 from __future__ import annotations
 
@@ -28,17 +28,18 @@ STEP_ROWS = 4096
 class RankShape:
     """``columns``: what the port carries, (name, type). ``rank``: name of the rank column, '' for none.
 
-    ``end`` None has no upper bound. ``function``: ROW_NUMBER, RANK or DENSE_RANK. ``update_before``: -U
-    goes with every +U. ``by_place``: compare place by place without a rank column too (with one it is
-    always so). ``insert_only``: only +I can come out (keep-first), no ``$kind`` column. ``rounds``: in an
-    epoch of at most STEP_ROWS rows, none of whose partitions has more than that, each row's own change is
-    shown, with EVERY_STEP in every epoch; else the net change. ``timed``, with EVERY_STEP: rows carry their
-    watermark, and a change that of the row that made it. With EVERY_STEP a change has the number of the row
-    that made it.
-    ``exclusive``: an epoch that ends with several different rows in a partition is an ExecutionError, which
-    calls the partition's columns ``key_names``.
-    ``several``: a partition's rows are kept as those of a Top-N of several, as they are stored so.
-    ``late``: columns that rows stored before lack, and since when rows have them; None: they go by place.
+    - ``end``: None has no upper bound. ``function``: ROW_NUMBER, RANK or DENSE_RANK.
+    - ``update_before``: every +U has a -U. ``insert_only``: the output has only +I (keep-first), no
+      ``$kind``.
+    - ``by_place``: compare rank by rank even without a rank column (with a rank column it is always so).
+    - ``rounds``: emit each row's own change in small epochs (at most STEP_ROWS rows per partition), with
+      EVERY_STEP in every epoch, and then with the number of the row that caused it. Otherwise the net change.
+    - ``timed``, with EVERY_STEP: rows carry their watermark, and a change has the watermark of its row.
+    - ``exclusive``: several different rows in a partition at the end of an epoch are an ExecutionError, which
+      calls the partition's columns ``key_names``.
+    - ``several``: a partition's rows are stored as those of a Top-N of several rows.
+    - ``late``: columns that earlier stored rows lack, and the epochs since which rows have them; None:
+      columns are stored by position.
     """
 
     function: str
@@ -69,7 +70,8 @@ class RankShape:
 
     @property
     def limit(self) -> int | None:
-        """A LIMIT without an order over rows that stay: the first rows are as good as any."""
+        """The LIMIT of insert-only rows without an order, for which the first rows are enough; otherwise
+        None."""
         first = not (self.partition or self.order or self.retracts or self.latest or self.state_ttl)
         return self.end if first and self.function == "ROW_NUMBER" else None
 
@@ -106,12 +108,12 @@ class RankShape:
 
     @property
     def in_place(self) -> bool:
-        """Whether a rank's row is updated, not deleted and inserted."""
+        """Whether the row of a rank is updated, instead of deleted and inserted."""
         return bool(self.rank) or self.by_place
 
     @property
     def handed_on(self) -> tuple[str, ...]:
-        """The hidden columns that a change has of the row that made it."""
+        """The hidden columns that a change inherits from the row that caused it."""
         numbered = self.sequence and self.rounds == EVERY_STEP
         return (*[SEQUENCE_COLUMN] * numbered, *[WATERMARK_COLUMN] * self.timed)
 
@@ -122,12 +124,12 @@ class RankShape:
 
     @property
     def prunes(self) -> bool:
-        """Whether rows below the last shown rank may be forgotten."""
+        """Whether rows below the last emitted rank may be removed."""
         return not self.retracts and self.end is not None
 
     @property
     def combinable(self) -> bool:
-        """Whether rows that others of their partition push out need not reach the kernel."""
+        """Whether rows that other rows of their partition displace need not reach the kernel."""
         return self.keeps_one and self.rounds < EVERY_STEP
 
     def steps_shown(self, sizes: Ints) -> bool:
@@ -138,7 +140,7 @@ class RankShape:
 
     @property
     def keeps_one(self) -> bool:
-        """Whether a partition's state is its one shown row."""
+        """Whether a partition's state is its one emitted row."""
         one = self.start == self.end == 1 and self.function == "ROW_NUMBER"
         return self.prunes and one and not self.several
 

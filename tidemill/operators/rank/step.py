@@ -1,4 +1,5 @@
-"""One epoch of a Top-N that keeps its partitions' rows: ranked before and after it, the difference shown."""
+"""One epoch of a Top-N that keeps its partitions' rows: ranks them before and after, and emits the
+difference."""
 
 from __future__ import annotations
 
@@ -16,14 +17,14 @@ from tidemill.changelog.values import rows_same
 from tidemill.errors import ExecutionError
 from tidemill.operators.api import EpochContext
 from tidemill.operators.rank.ranking import Ranking
-from tidemill.operators.rank.shown_rows import Shown, by_place, by_row
+from tidemill.operators.rank.shown_rows import Shown, changes_by_rank, changes_by_row
 from tidemill.operators.rows.entries import (
     Entries,
     arrivals,
     load_entries,
     put_entries,
-    surviving,
-    with_lacks,
+    surviving_additions,
+    with_missing_columns,
 )
 from tidemill.operators.rows.ordering import codes
 from tidemill.state.store import StateStore
@@ -47,10 +48,10 @@ class RankStep(Ranking):
         if self.spec.prunes:
             hopeful = self._hopeful(stored, new, keys)
             new = _of(hopeful, self._pushing(hopeful, keys))
-        rows = with_lacks(stored.then(new), self.spec.kept, self.spec.late)
+        rows = with_missing_columns(stored.then(new), self.spec.kept, self.spec.late)
         self.arrival = arrivals(rows)
         order = self._codes(rows, keys)
-        left = surviving(rows)
+        left = surviving_additions(rows)
         if self.spec.exclusive:
             self._check_alone(rows, keys, left)
         before = self._shown(rows, order, rows.old)
@@ -77,14 +78,14 @@ class RankStep(Ranking):
     # -- state ------------------------------------------------------------------------------------
 
     def _remaining(self, rows: Entries, order: list[Ints], left: Mask, after: Shown) -> Mask:
-        """What stays in state: of append-only input only rank 1..end, whatever ``start`` is (those above
-        the range hold the others' places)."""
+        """The rows that stay in state: for append-only input only ranks 1..end. Ranks before ``start`` are
+        needed to number the others."""
         if not self.spec.prunes:
             return left
-        kept = np.zeros(len(rows), np.bool_)
+        stays = np.zeros(len(rows), np.bool_)
         whole = after if self.spec.start == 1 else self._shown(rows, order, left, 1)
-        kept[whole.rows] = True
-        return kept
+        stays[whole.rows] = True
+        return stays
 
     def _check_alone(self, rows: Entries, keys: list[pa.Array], left: Mask) -> None:
         """Flink's ON CONFLICT DO ERROR: equal rows of one key are one row."""
@@ -97,19 +98,19 @@ class RankStep(Ranking):
             return
         owner = int(owners[differs[0]])
         names = self.spec.key_names or self.spec.partition
-        shown = ", ".join(f"{n}={k[owner].as_py()}" for n, k in zip(names, keys, strict=True))
+        key_text = ", ".join(f"{n}={k[owner].as_py()}" for n, k in zip(names, keys, strict=True))
         raise ExecutionError(
             "Primary key constraint violation: multiple distinct records with the same primary key detected. "
-            f"Conflicting key: [{shown}].",
+            f"Conflicting key: [{key_text}].",
             hint="ON CONFLICT DO NOTHING keeps the first record, DO DEDUPLICATE the last one.",
         )
 
     # -- output -----------------------------------------------------------------------------------
 
     def _difference(self, rows: Entries, keys: list[pa.Array], before: Shown, after: Shown) -> pa.Table:
-        """Without a rank column rows come and go; with one each place is updated."""
+        """Without a rank column rows are inserted and deleted; with a rank column each rank is updated."""
         in_place = self.spec.in_place
-        compare = by_place if in_place else by_row
+        compare = changes_by_rank if in_place else changes_by_row
         old, new, updated_old, updated_new = compare(before, after, self._contents(rows, before, after))
         gone = np.where(updated_old, RowKind.UPDATE_BEFORE, RowKind.DELETE)
         come = np.where(updated_new, RowKind.UPDATE_AFTER, RowKind.INSERT)
@@ -120,15 +121,15 @@ class RankStep(Ranking):
         ranks = np.concatenate([before.ranks[old], after.ranks[new]])
         owners = np.concatenate([before.owners[old], after.owners[new]])
         kinds = np.concatenate([gone, come]).astype(np.int8)
-        # A rank's -U stands right before its +U; without ranks what goes stands before what comes.
+        # A rank's -U is directly before its +U; without ranks retractions come first.
         order = np.lexsort((1 - (kinds & 1), ranks if in_place else 1 - (kinds & 1), owners))
         return self._table(rows, keys, picked[order], ranks[order], kinds[order])
 
     def _contents(self, rows: Entries, before: Shown, after: Shown) -> Ints:
         """Per entry a number, the same for equal rows of a partition among those that enter or leave."""
-        shown = np.zeros((2, len(rows)), np.bool_)
-        shown[0, before.rows] = shown[1, after.rows] = True
-        moved = np.flatnonzero(shown[0] != shown[1])
+        is_shown = np.zeros((2, len(rows)), np.bool_)
+        is_shown[0, before.rows] = is_shown[1, after.rows] = True
+        moved = np.flatnonzero(is_shown[0] != is_shown[1])
         numbers = np.arange(len(rows))
         picks = pa.array(moved)
         identity = [to_arrow(Vec(rows.owners[moved]), pa.int64()), *(c.take(picks) for c in rows.columns)]

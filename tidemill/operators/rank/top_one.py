@@ -1,8 +1,8 @@
 """Top-1 and deduplication of append-only input: one record per partition, the best row so far.
 
-A row takes the place of its partition's record where it comes before it in the order; ties stay with the
-earlier row, or go to the later one (``latest``). Cost per epoch: one sort of the rows' hashes, one lookup
-and at most one write per touched partition.
+A row replaces its partition's record if it sorts before the record. On ties the earlier row wins, or the
+later one (``latest``). Cost per epoch: one sort of the rows' hashes, one lookup and at most one write per
+touched partition.
 """
 
 from __future__ import annotations
@@ -46,14 +46,14 @@ class TopOneStep:
 
     def _improvements(self, rows: KeyedTable) -> Candidates:
         """The rows that are their partition's best when they arrive."""
-        places = np.arange(len(rows.groups.order))
+        positions = np.arange(len(rows.groups.order))
         if self.spec.insert_only:
-            places = rows.groups.starts[~rows.stored.there]
+            positions = rows.groups.starts[~rows.stored.there]
         elif self.spec.order:
-            places = np.flatnonzero(self._better(rows))
+            positions = np.flatnonzero(self._better(rows))
         elif not self.spec.latest:
-            places = rows.groups.starts[~rows.stored.there]
-        return Candidates(places, np.ones(len(places), np.bool_))
+            positions = rows.groups.starts[~rows.stored.there]
+        return Candidates(positions, np.ones(len(positions), np.bool_))
 
     def _better(self, rows: KeyedTable) -> Mask:
         """Per place in group order: whether the row beats the stored one and those before it."""
@@ -86,7 +86,7 @@ class TopOneStep:
 
 
 def best_rows(shape: RankShape, table: pa.Table, groups: Groups) -> Ints:
-    """The row of each partition that stands if these are all; ``table`` is in arrival order."""
+    """The best row of each partition of ``table``, which is in arrival order."""
     if shape.insert_only or not shape.order:
         last = shape.latest and not shape.insert_only
         ends: Ints = groups.order[groups.starts + (groups.sizes - 1 if last else 0)]
@@ -96,8 +96,8 @@ def best_rows(shape: RankShape, table: pa.Table, groups: Groups) -> Ints:
     equal = np.flatnonzero(measure == np.repeat(best, groups.sizes))
     owners = np.searchsorted(groups.starts, equal, side="right")
     change = owners[1:] != owners[:-1]
-    wanted = np.append(change, True) if shape.latest else np.append(True, change)
-    rows: Ints = groups.order[equal[wanted]]
+    is_best = np.append(change, True) if shape.latest else np.append(True, change)
+    rows: Ints = groups.order[equal[is_best]]
     return rows
 
 

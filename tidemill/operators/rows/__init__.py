@@ -1,1 +1,1 @@
-"""Rows of an epoch and of state, by key: what the operators' kernels are made of."""
+"""Building blocks of the operators' kernels: rows of an epoch and of state, by key."""

@@ -1,7 +1,9 @@
-"""Equal rows as one with their number (``$copies``), before they are sent: for what counts distinct values.
+"""Combines equal rows into one row with their count (``$copies``) before the exchange, for DISTINCT.
 
-Of rows that only come, and of calls that do not care which of two equal rows came first, nothing is lost.
-What a key costs behind the exchange is then what it has in distinct values, not in rows."""
+    (k=1, v=5), (k=1, v=5), (k=1, v=7)      ->      (k=1, v=5, $copies=2), (k=1, v=7, $copies=1)
+
+This needs insert-only rows, and calls for which the order of equal rows does not matter. The cost of a key
+behind the exchange is then its number of distinct values instead of rows."""
 
 from __future__ import annotations
 
@@ -28,42 +30,45 @@ _COPIES_GAIN = 0.2
 
 
 def counts_copies(call: AggregateSpec) -> bool:
-    """Whether ``n`` equal rows are to ``call`` what one is that counts ``n`` times, to the last digit."""
+    """Whether one row with count ``n`` gives ``call`` the same result as ``n`` equal rows, to the last
+    digit."""
     return not call.user and (call.distinct or merges(call, pa.types.is_integer))
 
 
-def read_by(calls: Sequence[AggregateSpec]) -> tuple[str, ...]:
+def columns_read(calls: Sequence[AggregateSpec]) -> tuple[str, ...]:
     """The columns that ``calls`` read."""
     names = (name for c in calls for name in (*c.args, *(() if c.filter is None else (c.filter,))))
     return tuple(dict.fromkeys(names))
 
 
-def together(table: pa.Table, names: Sequence[str]) -> pa.Table:
-    """The distinct rows of the columns ``names``, with ``$hash`` and ``$copies``; all rows where so many are
-    distinct that it is not worth it."""
+def combine_equal_rows(table: pa.Table, names: Sequence[str]) -> pa.Table:
+    """The distinct rows of the columns ``names``, with ``$hash`` and ``$copies``; all rows if too many of
+    them are distinct."""
     table = contiguous(table)
     columns = [single(table.column(name)) for name in names]
     first = min(SAMPLE_ROWS, len(table))
-    if not repeats(hash_columns([c.slice(0, first) for c in columns], first), len(table), _COPIES_GAIN):
-        return one_each(table, names)
+    if not is_worth_combining(
+        hash_columns([c.slice(0, first) for c in columns], first), len(table), _COPIES_GAIN
+    ):
+        return with_single_copies(table, names)
     groups = group_rows(hash_columns(columns, len(table)), columns)
     if groups.count > _COPIES_GAIN * len(table):
-        return one_each(table, names)
+        return with_single_copies(table, names)
     rows = table.select([*names, HASH_COLUMN]).take(pa.array(groups.heads))
     return rows.append_column(COPIES, pa.array(np.asarray(groups.sizes, np.int64)))
 
 
-def one_each(table: pa.Table, names: Sequence[str]) -> pa.Table:
-    """Each row for itself, in the form that ``together`` gives."""
+def with_single_copies(table: pa.Table, names: Sequence[str]) -> pa.Table:
+    """Each row with ``$copies`` 1, in the form of ``combine_equal_rows``."""
     return table.select([*names, HASH_COLUMN]).append_column(COPIES, pa.array(np.ones(len(table), np.int64)))
 
 
-def repeats(sample: Hashes, rows: int, gain: float = LOCAL_GAIN) -> bool:
-    """Whether of ``rows`` so many may be equal that ``gain`` is the share of what is left, by how often
-    the first are."""
+def is_worth_combining(sample: Hashes, rows: int, gain: float = LOCAL_GAIN) -> bool:
+    """Estimates from a ``sample`` whether combining equal rows leaves at most the share ``gain`` of
+    ``rows``."""
     repeated = len(sample) - len(np.unique(sample))
     if rows <= len(sample) or repeated == 0:
         return repeated >= (1 - gain) * rows
-    # As many as would repeat so often if all were equally frequent.
+    # The number of distinct values that would repeat so often if all were equally frequent.
     distinct = len(sample) ** 2 / (2 * repeated)
     return bool(distinct * -np.expm1(-rows / distinct) <= _SURELY_LARGER * gain * rows)

@@ -1,8 +1,8 @@
 """Rows of a key in order of arrival, kept as a state table of (key, sequence, values).
 
-The state of everything that must know all rows of a key: Top-N, LISTAGG and its kin, the sink materialiser.
-An epoch loads the entries of the touched keys, adds its own, strikes out what was taken back (the earliest
-equal row, as in Flink's list states) and puts the difference. Cost: the entries of the touched keys.
+The state of operators that need all rows of a key: Top-N, LISTAGG and similar, the sink materializer. An
+epoch loads the entries of the touched keys, adds its own, removes retracted entries (the earliest equal row,
+as in Flink's list states) and writes the difference. Cost: the entries of the touched keys.
 """
 
 from __future__ import annotations
@@ -29,8 +29,8 @@ COUNT = "$count"
 def kept_columns(
     columns: Iterable[tuple[str, object]], keys: tuple[str, ...], late: Late | None
 ) -> tuple[str, ...]:
-    """The names of ``columns`` that are not of the key; where a query may have others, in an order that does
-    not depend on the query, with the marks of rows behind them."""
+    """The names of ``columns`` outside of the key. If a query may change its columns, the order does not
+    depend on the query, and the marks of rows come last."""
     names = [name for name, _ in columns if name not in keys]
     return tuple(names if late is None else [*sorted(names), *marks(late)])
 
@@ -43,7 +43,7 @@ def entry_layout(
     late: Late | None = None,
 ) -> Layout:
     """The state table of a key's rows; with TTL it holds counts, as an expired copy must not cut a weight."""
-    made = Layout(
+    layout = Layout(
         name=name,
         keys=keys,
         values=(pa.field(SEQUENCE_COLUMN, pa.int64()), *values),
@@ -53,11 +53,11 @@ def entry_layout(
         counts=COUNT if ttl else "",
         arrival=SEQUENCE_COLUMN,
     )
-    return evolving(made, late)
+    return evolving(layout, late)
 
 
 def evolving(layout: Layout, late: Late | None) -> Layout:
-    """``layout`` as one of which other columns may be stored, unless rows go by place."""
+    """``layout`` in which other columns may be stored, unless columns are stored by position."""
     if late is None:
         return layout
     names = {f.name for f in layout.values}
@@ -92,32 +92,32 @@ class Entries:
         )
 
 
-def with_lacks(entries: Entries, names: tuple[str, ...], late: Late | None) -> Entries:
-    """Stored entries, then the epoch's, of which those that take back what was stored before a ``late``
-    column came lack it as well. ``names``: of the columns."""
+def with_missing_columns(entries: Entries, names: tuple[str, ...], late: Late | None) -> Entries:
+    """Stored entries, then the epoch's entries. A retraction lacks a ``late`` column if its row was stored
+    without the column. ``names``: of the columns."""
     if not late:
         return entries
     columns = dict(zip(names, entries.columns, strict=True))
-    found = as_stored(entries.owners, columns, entries.weights, entries.old, late)
-    return replace(entries, columns=[found[name] for name in names])
+    stored_columns = as_stored(entries.owners, columns, entries.weights, entries.old, late)
+    return replace(entries, columns=[stored_columns[name] for name in names])
 
 
 def load_entries(layout: Layout, table: StateTable, hashes: Hashes, keys: list[pa.Array]) -> Entries:
     """The entries of the given distinct keys, one per copy, by key and sequence."""
-    owners, found = table.gather(hashes, keys)
-    counts = vector(found.column(WEIGHT if layout.additive else COUNT)).values
-    sequence = vector(found.column(SEQUENCE_COLUMN)).values
+    owners, stored = table.gather(hashes, keys)
+    counts = vector(stored.column(WEIGHT if layout.additive else COUNT)).values
+    sequence = vector(stored.column(SEQUENCE_COLUMN)).values
     order = np.lexsort((sequence, owners))
     picks = np.repeat(order, np.maximum(counts[order], 0))
-    columns = [single(found.column(f.name)).take(pa.array(picks)) for f in layout.values[1:]]
+    columns = [single(stored.column(f.name)).take(pa.array(picks)) for f in layout.values[1:]]
     ones = np.ones(len(picks), np.int64)
     return Entries(owners[picks], sequence[picks], columns, ones, ones.astype(np.bool_))
 
 
-def surviving(entries: Entries) -> Mask:
-    """Additions that are left: of each (key, values) the latest, as many as retractions spare.
+def surviving_additions(entries: Entries) -> Mask:
+    """The additions that remain: of equal (key, values) the latest, minus the retractions.
 
-    A retraction that finds nothing to take away at its turn is ignored.
+    A retraction without a matching earlier addition is ignored.
     """
     if not (entries.weights < 0).any():
         return np.ones(len(entries), np.bool_)
@@ -138,7 +138,7 @@ def surviving(entries: Entries) -> Mask:
 
 
 def arrivals(entries: Entries) -> Ints:
-    """A number per entry, smaller for what came earlier; old entries stand before new ones.
+    """A number per entry, smaller for earlier arrivals; old entries come before new ones.
 
     Where entries of a key share a place in the sequence (two tasks or two branches of a union gave them),
     their contents decide: a later epoch, which reads them in another order, must find the same.

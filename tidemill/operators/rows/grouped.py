@@ -4,7 +4,7 @@ Accumulators are written once, in terms of ``reduce``: it folds the rows of each
 or, where every row's own change is wanted (``running``), gives the value after each row.
 
 ``GroupedRows`` serves columns in group order (equal keys contiguous, arrival order within a key) and
-the row weights an aggregate call sees: +1/-1 by kind, 0 where its FILTER does not hold, and for
+the row weights an aggregate call sees: +1/-1 by kind, 0 if its FILTER does not hold, and for
 DISTINCT calls the appearance (+1) or disappearance (-1) of a value, placed at its first row.
 """
 
@@ -117,10 +117,10 @@ def segmented_accumulate(ufunc: np.ufunc, values: Values, starts: Ints) -> Value
         sums: Values = total - np.repeat(total[starts] - values[starts], sizes)
         return sums
     result = values.copy()
-    place = np.arange(len(values)) - np.repeat(starts, sizes)
+    position = np.arange(len(values)) - np.repeat(starts, sizes)
     step, longest = 1, int(sizes.max(initial=0))
     while step < longest:
-        inside = np.flatnonzero(place >= step)
+        inside = np.flatnonzero(position >= step)
         result[inside] = ufunc(result[inside - step], result[inside])
         step *= 2
     return result

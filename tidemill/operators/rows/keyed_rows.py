@@ -1,4 +1,4 @@
-"""One row per key, each replaced by the next: the body of operators that hold a key's current row.
+"""One row per key, which the next row replaces: the kernel of operators that keep a key's current row.
 
 A record holds the key's current row. The operator chooses which input rows count (``Candidates``); here each
 becomes the key's row (or its end), and shows the step from the row before it. Cost: the rows of the epoch and
@@ -106,13 +106,13 @@ def replace_rows(shape: RowsByKey, rows: KeyedTable, chosen: Candidates, state: 
         same = rows_same(values, steps.before, values, steps.after)
     _write(shape, rows, chosen, state)
     changes = net_changes(steps.existed, steps.alive, same, shape.update_before)
-    shown = changes.owners
-    picks = pa.array(np.where(changes.after, steps.after[shown], steps.before[shown]))
+    changed_steps = changes.owners
+    picks = pa.array(np.where(changes.after, steps.after[changed_steps], steps.before[changed_steps]))
     output = {name: column.take(picks) for name, column in columns.items()}
     output[KIND_COLUMN] = to_arrow(Vec(changes.kinds), pa.int8())
     for name in (*[SEQUENCE_COLUMN] * shape.sequence, *[WATERMARK_COLUMN] * shape.timed):
         own = vector(rows.table.column(name)).values
-        output[name] = to_arrow(Vec(own[steps.after[shown] - rows.groups.count]), pa.int64())
+        output[name] = to_arrow(Vec(own[steps.after[changed_steps] - rows.groups.count]), pa.int64())
     schema = shape.output_schema()
     return pa.table([output[name] for name in schema.names], schema=schema)
 
@@ -162,9 +162,9 @@ def _write(shape: RowsByKey, rows: KeyedTable, chosen: Candidates, state: StateT
     chosen = chosen.last_of_each(rows.groups)
     owners = np.searchsorted(rows.groups.starts, chosen.places, side="right") - 1
     final, alive = chosen.places, chosen.alive
-    wanted = alive | rows.stored.there[owners]
-    if not wanted.all():
-        final, owners, alive = final[wanted], owners[wanted], alive[wanted]
+    is_written = alive | rows.stored.there[owners]
+    if not is_written.all():
+        final, owners, alive = final[is_written], owners[is_written], alive[is_written]
     picks = pa.array(rows.groups.order[final])
     columns = {name: single(rows.table.column(name)).take(picks) for name, _ in shape.columns}
     state.put(rows.hashes[owners], columns, None if alive.all() else ~alive)

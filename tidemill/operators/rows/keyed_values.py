@@ -1,6 +1,6 @@
-"""Values that are kept by key, each as often as it came: what rows that go take back.
+"""Values stored by key, with their counts, which retractions take back.
 
-The state is a multiset of (key, values); any of equal rows may go for any other.
+The state is a multiset of (key, values). Equal rows are interchangeable.
 """
 
 from __future__ import annotations
@@ -24,14 +24,14 @@ class KeyedValues:
     hashes: Hashes
     keys: list[pa.Array]
 
-    def held(self, kept: StateTable, wanted: Ints) -> tuple[Ints, pa.Table]:
-        """What state holds of the ``wanted`` ones: whose it is, and a row of values for each."""
-        picks = pa.array(wanted)
-        owners, rows = kept.gather(self.hashes[wanted], [k.take(picks) for k in self.keys])
+    def held(self, table: StateTable, key_numbers: Ints) -> tuple[Ints, pa.Table]:
+        """The stored values of the keys ``key_numbers``: the key number of each, and a table of values."""
+        picks = pa.array(key_numbers)
+        owners, rows = table.gather(self.hashes[key_numbers], [k.take(picks) for k in self.keys])
         copies = np.repeat(np.arange(len(owners)), vector(rows.column(WEIGHT)).values)
-        return wanted[owners[copies]], rows.take(pa.array(copies))
+        return key_numbers[owners[copies]], rows.take(pa.array(copies))
 
-    def change(self, kept: StateTable, owners: Ints, values: list[pa.Array], weights: Ints) -> None:
+    def change(self, table: StateTable, owners: Ints, values: list[pa.Array], weights: Ints) -> None:
         """Adds ``weights`` of rows; equal ones are one entry."""
         picks = pa.array(owners)
         identity = [*(k.take(picks) for k in self.keys), *values]
@@ -41,20 +41,22 @@ class KeyedValues:
         net = np.add.reduceat(weights[groups.order], groups.starts)
         heads = groups.heads[net != 0]
         identity = [column.take(pa.array(heads)) for column in identity]
-        columns = {f.name: c for f, c in zip(kept.layout.identity, identity, strict=True)}
+        columns = {f.name: c for f, c in zip(table.layout.identity, identity, strict=True)}
         columns[WEIGHT] = to_arrow(Vec(net[net != 0]), pa.int64())
-        kept.put(kept.layout.codes(self.hashes[owners[heads]], identity[len(self.keys) :]), columns)
+        table.put(table.layout.codes(self.hashes[owners[heads]], identity[len(self.keys) :]), columns)
 
 
-def first_come(waiting: Ints, asking: Ints) -> Ints:
-    """Per row that asks (by whom it is of) the place of the row of the same that has waited longest, each
-    given once; -1 where there is none left."""
+def oldest_waiting(waiting: Ints, asking: Ints) -> Ints:
+    """For each owner in ``asking`` the index of its longest waiting row in ``waiting``. Each waiting row is
+    given once; -1 if none remains."""
     order = np.argsort(waiting, kind="stable")
     queue = waiting[order]
     first = np.searchsorted(queue, asking, "left")
-    asked = np.argsort(asking, kind="stable")
+    askers_in_order = np.argsort(asking, kind="stable")
     turn = np.empty(len(asking), np.int64)
-    turn[asked] = np.arange(len(asking)) - np.searchsorted(asking[asked], asking[asked], "left")
-    place = first + turn
-    served = place < np.searchsorted(queue, asking, "right")
-    return np.where(served, order[np.where(served, place, 0)] if len(order) else -1, -1)
+    turn[askers_in_order] = np.arange(len(asking)) - np.searchsorted(
+        asking[askers_in_order], asking[askers_in_order], "left"
+    )
+    queue_position = first + turn
+    served = queue_position < np.searchsorted(queue, asking, "right")
+    return np.where(served, order[np.where(served, queue_position, 0)] if len(order) else -1, -1)

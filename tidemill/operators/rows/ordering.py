@@ -35,15 +35,15 @@ def by_columns(
 def codes(array: pa.Array, key: OrderKey) -> Ints:
     """Integers that order rows as ``key`` says; equal values have equal codes."""
     valid = validity(array)
-    found = ranks(array) if key.ascending else ~ranks(array)
-    if valid is None or len(found) == 0:
-        return found
-    lowest, highest = int(found.min()), int(found.max())
+    row_codes = ranks(array) if key.ascending else ~ranks(array)
+    if valid is None or len(row_codes) == 0:
+        return row_codes
+    lowest, highest = int(row_codes.min()), int(row_codes.max())
     if lowest == _INTS.min or highest == _INTS.max:
-        # No integer is left for NULL: what matters is the order alone.
-        found = np.unique(found, return_inverse=True)[1].astype(np.int64)
-        lowest, highest = 0, len(found)
-    return np.where(valid, found, lowest - 1 if key.nulls_first else highest + 1)
+        # No integer is left for NULL. Only the order matters, so the codes are renumbered.
+        row_codes = np.unique(row_codes, return_inverse=True)[1].astype(np.int64)
+        lowest, highest = 0, len(row_codes)
+    return np.where(valid, row_codes, lowest - 1 if key.nulls_first else highest + 1)
 
 
 def sort_rows(owners: Ints, order: list[Ints], arrival: Ints) -> Ints:
@@ -56,7 +56,7 @@ def sort_rows(owners: Ints, order: list[Ints], arrival: Ints) -> Ints:
 
 def _packed_order(parts: list[Ints]) -> Ints | None:
     """One sort of words that hold all parts and the row number, several times as fast as sorting by
-    each part; None where 64 bits cannot hold them."""
+    each part; None if 64 bits cannot hold them."""
     size = len(parts[0])
     if size < _WORTH_PACKING:
         return None

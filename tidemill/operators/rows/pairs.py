@@ -1,4 +1,4 @@
-"""(key, value) pairs of an epoch: what DISTINCT, retractable MIN/MAX and multisets count."""
+"""The distinct (key, value) pairs of an epoch, for DISTINCT, retractable MIN/MAX and multisets."""
 
 from __future__ import annotations
 
@@ -50,14 +50,16 @@ def pair_rows(rows: GroupedRows, args: tuple[str, ...], keep: Mask | None) -> Pa
     owner = rows.groups.ids()
     columns = [rows.array(arg) for arg in args]
     if keep is None or keep.all():
-        places = np.arange(len(owner))
+        positions = np.arange(len(owner))
     else:
-        places = np.flatnonzero(keep)
-        owner = owner[places]
-        columns = [column.take(pa.array(places)) for column in columns]
+        positions = np.flatnonzero(keep)
+        owner = owner[positions]
+        columns = [column.take(pa.array(positions)) for column in columns]
     codes = pair_code(rows.hashes[owner], hash_columns(columns, len(owner)))
     groups = group_rows(codes, [to_arrow(Vec(owner), pa.int64()), *columns])
     heads = groups.heads
     owners, picks = owner[heads], pa.array(heads)
     keys = [key.take(pa.array(owners)) for key in rows.keys]
-    return Pairs(places, groups, codes[heads], owners, [*keys, *(column.take(picks) for column in columns)])
+    return Pairs(
+        positions, groups, codes[heads], owners, [*keys, *(column.take(picks) for column in columns)]
+    )

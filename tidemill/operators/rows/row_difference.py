@@ -1,4 +1,4 @@
-"""From a bag of rows to another: which copies go and which come."""
+"""The difference of two bags of rows."""
 
 from __future__ import annotations
 
@@ -7,11 +7,11 @@ import numpy as np
 from tidemill.changelog.columns import Ints
 
 
-def bag_difference(held: Ints, wanted: Ints, size: int) -> tuple[Ints, Ints]:
-    """Places in ``held`` that go and in ``wanted`` that come; both hold row numbers below ``size``."""
-    have, want = np.bincount(held, minlength=size), np.bincount(wanted, minlength=size)
-    goes = np.flatnonzero(copy_number(held) >= want[held])
-    comes = np.flatnonzero(copy_number(wanted) >= have[wanted])
+def bag_difference(before: Ints, after: Ints, size: int) -> tuple[Ints, Ints]:
+    """The indexes in ``before`` that go, and in ``after`` that come. Row numbers are below ``size``."""
+    have, want = np.bincount(before, minlength=size), np.bincount(after, minlength=size)
+    goes = np.flatnonzero(copy_number(before) >= want[before])
+    comes = np.flatnonzero(copy_number(after) >= have[after])
     return goes, comes
 
 
@@ -21,7 +21,7 @@ def copy_number(rows: Ints) -> Ints:
     ordered = rows[order]
     fresh = np.ones(len(rows), np.bool_)
     np.not_equal(ordered[1:], ordered[:-1], out=fresh[1:])
-    place = np.arange(len(rows))
+    position = np.arange(len(rows))
     number = np.empty(len(rows), np.int64)
-    number[order] = place - np.maximum.accumulate(np.where(fresh, place, 0))
+    number[order] = position - np.maximum.accumulate(np.where(fresh, position, 0))
     return number

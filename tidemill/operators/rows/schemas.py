@@ -1,4 +1,4 @@
-"""What an operator gives: its columns, then the hidden ones that those above it asked for."""
+"""The output schema of an operator: its columns, then the hidden columns that consumers need."""
 
 from __future__ import annotations
 

@@ -1,15 +1,16 @@
-"""Rows that are taken back and were stored before a column came: state has NULL where they have a value.
+"""Retractions of rows that were stored before a column was added: state has NULL in that column.
 
     stored:  (k=1, a=5)                       a query without b
     then:    +(k=1, a=5, b=7)                 stored as it is
              -(k=1, a=5, b=8)                 takes back (k=1, a=5, b=NULL), which was stored before
 
-A row is taken back as it is if it is there. If not, it is the row without the column that came last, then
-without that before, and so on: each row that is stored lacks all columns from some epoch on. Which of equal
-rows goes does not matter. Cost: a sort of the rows of the touched keys, where anything is taken back.
+A retraction first looks for its exact row. If the row is not stored, it looks for the row without the latest
+added column, then without the column before, and so on, because a stored row lacks all columns added after
+its epoch. Which of equal rows is removed does not matter. Cost: a sort of the rows of the touched keys, if
+there is a retraction.
 
-A row that came after the column may have NULL in it, too. So where rows may be taken back each row that comes
-has a mark of the epoch, a column of state alone, and rows from before lack the mark as well:
+A row that came after the column may have NULL in it, too. So if the input has retractions, each new row gets
+a mark of the epoch, a column only in state, and earlier rows lack the mark as well::
 
     +(k=1, a=5, b=NULL)              stored with the mark
     -(k=1, a=5, b=8)                 never came: it finds neither b=8 nor a row without the mark
@@ -63,20 +64,20 @@ def as_stored(owners: Ints, columns: Columns, weights: Ints, old: Mask, late: La
     """The columns of rows of which the first are ``old`` (stored) and the others came after them, in this
     order: with NULL in the ``late`` columns of those that are taken back and were stored without. ``owners``:
     the numbers of the rows' keys."""
-    found = dict(columns)
+    stored_columns = dict(columns)
     came = weights[~old]
     if not late or not (came < 0).any() or not old.any():
-        return found
-    rows = _missing(owners, found, weights, old)
+        return stored_columns
+    rows = _unmatched_retractions(owners, stored_columns, weights, old)
     for epoch in sorted({since for _, since in late}, reverse=True):
         if len(rows) == 0:
             break
         lacking = [name for name, since in late if since >= epoch]
-        asked = _without(found, lacking, rows)
-        there = _found(owners, found, weights, old, lacking, rows, asked)
-        found = _replaced(found, asked, lacking, rows, there)
-        rows = rows[~there]
-    return found
+        reduced = _with_nulls(stored_columns, lacking, rows)
+        is_stored = _is_stored(owners, stored_columns, weights, old, lacking, rows, reduced)
+        stored_columns = _replaced(stored_columns, reduced, lacking, rows, is_stored)
+        rows = rows[~is_stored]
+    return stored_columns
 
 
 def _identity(owners: Ints, columns: Columns, rows: Ints) -> tuple[list[pa.Array], Hashes]:
@@ -90,12 +91,12 @@ def _grouped(owners: Ints, columns: Columns, rows: Ints) -> Groups:
     return group_rows(hashes, identity)
 
 
-def _missing(owners: Ints, columns: Columns, weights: Ints, old: Mask) -> Ints:
+def _unmatched_retractions(owners: Ints, columns: Columns, weights: Ints, old: Mask) -> Ints:
     """The rows that take back what is not there at their turn."""
     groups = _grouped(owners, columns, np.arange(len(owners)))
-    held, came = _held_and_came(groups, weights, old)
-    owed = np.minimum(held, 0)
-    totals = np.repeat(held, groups.sizes) + segmented_accumulate(np.add, came, groups.starts)
+    stored_counts, added = _stored_and_added(groups, weights, old)
+    owed = np.minimum(stored_counts, 0)
+    totals = np.repeat(stored_counts, groups.sizes) + segmented_accumulate(np.add, added, groups.starts)
     lowest = segmented_accumulate(np.minimum, totals, groups.starts)
     debts = np.minimum(lowest, np.repeat(owed, groups.sizes))
     before = np.roll(debts, 1)
@@ -104,13 +105,13 @@ def _missing(owners: Ints, columns: Columns, weights: Ints, old: Mask) -> Ints:
     return rows
 
 
-def _held_and_came(groups: Groups, weights: Ints, old: Mask) -> tuple[Ints, Ints]:
+def _stored_and_added(groups: Groups, weights: Ints, old: Mask) -> tuple[Ints, Ints]:
     """Per group how many are stored, and in the order of groups what each other row adds."""
-    held = np.add.reduceat(np.where(old, weights, 0)[groups.order], groups.starts)
-    return held, np.where(old, 0, weights)[groups.order]
+    stored_counts = np.add.reduceat(np.where(old, weights, 0)[groups.order], groups.starts)
+    return stored_counts, np.where(old, 0, weights)[groups.order]
 
 
-def _without(columns: Columns, lacking: list[str], rows: Ints) -> dict[str, pa.Array]:
+def _with_nulls(columns: Columns, lacking: list[str], rows: Ints) -> dict[str, pa.Array]:
     picks = pa.array(rows)
     return {
         name: pa.nulls(len(rows), column.type) if name in lacking else column.take(picks)
@@ -118,14 +119,14 @@ def _without(columns: Columns, lacking: list[str], rows: Ints) -> dict[str, pa.A
     }
 
 
-def _found(
+def _is_stored(
     owners: Ints,
     columns: Columns,
     weights: Ints,
     old: Mask,
     lacking: list[str],
     rows: Ints,
-    asked: Columns,
+    reduced: Columns,
 ) -> Mask:
     """Which of ``rows`` are there as they are ``asked`` for: each row that is stored is found once."""
     spare = _spare(owners, columns, weights, old)
@@ -135,7 +136,7 @@ def _found(
     if len(stored) == 0:
         return np.zeros(len(rows), np.bool_)
     picks = pa.array(stored)
-    both = {n: single(pa.chunked_array([c.take(picks), asked[n]], c.type)) for n, c in columns.items()}
+    both = {n: single(pa.chunked_array([c.take(picks), reduced[n]], c.type)) for n, c in columns.items()}
     numbers = np.concatenate([owners[stored], owners[rows]])
     groups = _grouped(numbers, both, np.arange(len(numbers)))
     ids = np.empty(len(numbers), np.int64)
@@ -150,24 +151,24 @@ def _spare(owners: Ints, columns: Columns, weights: Ints, old: Mask) -> Ints:
     """Per stored row how many of it the rows that came leave, whatever else they bring; of equal ones the
     first has the number of all."""
     groups = _grouped(owners, columns, np.arange(len(owners)))
-    held, came = _held_and_came(groups, weights, old)
-    lowest = np.minimum.reduceat(segmented_accumulate(np.add, came, groups.starts), groups.starts)
-    left = held + np.minimum(lowest, 0)
+    stored_counts, added = _stored_and_added(groups, weights, old)
+    lowest = np.minimum.reduceat(segmented_accumulate(np.add, added, groups.starts), groups.starts)
+    left = stored_counts + np.minimum(lowest, 0)
     spare = np.zeros(len(owners), np.int64)
     spare[groups.heads] = np.maximum(left, 0)
     return spare
 
 
 def _replaced(
-    columns: Columns, asked: Columns, lacking: list[str], rows: Ints, there: Mask
+    columns: Columns, reduced: Columns, lacking: list[str], rows: Ints, there: Mask
 ) -> dict[str, pa.Array]:
     """``columns`` with what was ``asked`` for in the ``rows`` that were ``there``."""
     size = len(next(iter(columns.values())))
-    places = np.arange(size)
-    places[rows[there]] = size + np.flatnonzero(there)
-    picks = pa.array(places)
+    source_row = np.arange(size)
+    source_row[rows[there]] = size + np.flatnonzero(there)
+    picks = pa.array(source_row)
     return {
-        name: single(pa.chunked_array([column, asked[name]], column.type)).take(picks)
+        name: single(pa.chunked_array([column, reduced[name]], column.type)).take(picks)
         if name in lacking
         else column
         for name, column in columns.items()

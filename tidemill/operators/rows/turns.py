@@ -11,8 +11,8 @@ from tidemill.changelog.rowkind import KIND_COLUMN, RowKind
 
 
 def turns(table: pa.Table, groups: Groups, *, updates: bool = False) -> list[Ints]:
-    """The row numbers of each turn, ascending. With ``updates`` a -U and the +U of its key behind it are one
-    row: a key that is updated has not gone in between."""
+    """The row numbers of each turn, ascending. With ``updates`` a -U and the following +U of its key are one
+    turn, because an update does not delete the key."""
     begins = np.ones(len(groups.order), np.bool_)
     if updates and KIND_COLUMN in table.schema.names:
         kinds = vector(table.column(KIND_COLUMN)).values[groups.order]

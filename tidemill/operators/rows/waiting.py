@@ -1,8 +1,8 @@
-"""Rows that wait for their time: a multiset by due time and key, from whose start the due ones are taken.
+"""Rows that wait for their time: a multiset by due time and key, from which due rows are taken in order.
 
-What TemporalSort, OVER by time and the window buffer keep of rows that the watermark has not reached. Equal
-rows of one time are one entry with their number; changes add up. Cost: the rows that come and those that
-are due (see ``state.timeline``).
+TemporalSort, OVER by time and the window buffer keep rows here that the watermark has not reached. Equal rows
+of one time are one entry with a count, and changes add up. Cost: the new rows and the due rows (see
+``state.timeline``).
 """
 
 from __future__ import annotations
@@ -38,14 +38,14 @@ class WaitingRows:
     @cached_property
     def layout(self) -> Layout:
         types = dict(self.columns)
-        made = Layout(
+        layout = Layout(
             name=self.name,
             keys=tuple(pa.field(name, types[name]) for name in self.keys),
             values=tuple(pa.field(name, kind) for name, kind in self.columns if name not in self.keys),
             additive=True,
             by_time=True,
         )
-        return evolving(made, self.late)
+        return evolving(layout, self.late)
 
     @cached_property
     def schema(self) -> pa.Schema:
@@ -53,7 +53,7 @@ class WaitingRows:
         return pa.schema([*self.columns, (DUE, pa.int64()), (WEIGHT, pa.int64())])
 
     def put(self, state: StateStore, rows: pa.Table) -> None:
-        """Keeps ``rows``, of ``schema``; what adds up to nothing is not kept."""
+        """Stores ``rows``, which have ``schema``. Rows whose weights add up to 0 are not stored."""
         rows = summed(rows)
         if len(rows) == 0:
             return
@@ -62,7 +62,7 @@ class WaitingRows:
         state.timeline(self.layout).put(vector(rows.column(DUE)).values, codes, columns)
 
     def take(self, state: StateStore, upto: int) -> pa.Table:
-        """The rows that are due at or before ``upto``, by time; they are gone."""
+        """Removes and returns the rows that are due at or before ``upto``, by time."""
         return state.timeline(self.layout).take_due(upto).select(self.schema.names).cast(self.schema)
 
     def hashes(self, rows: pa.Table) -> Hashes:
@@ -86,13 +86,13 @@ def summed(rows: pa.Table) -> pa.Table:
     groups = group_rows(hash_columns(identity, len(rows)), identity)
     weights = np.add.reduceat(vector(rows.column(WEIGHT)).values[groups.order], groups.starts)
     there = np.flatnonzero(weights)
-    place = rows.schema.get_field_index(WEIGHT)
+    column_index = rows.schema.get_field_index(WEIGHT)
     chosen = rows.take(pa.array(groups.heads[there]))
-    return chosen.set_column(place, WEIGHT, to_arrow(Vec(weights[there]), pa.int64()))
+    return chosen.set_column(column_index, WEIGHT, to_arrow(Vec(weights[there]), pa.int64()))
 
 
 def each_copy(rows: pa.Table) -> pa.Table:
-    """Rows as often as their weights say; what was taken back too often is not there."""
+    """Each row repeated by its weight; rows with negative weight are left out."""
     weights = vector(rows.column(WEIGHT)).values
     if (weights == 1).all():
         return contiguous(rows.drop_columns([WEIGHT]))

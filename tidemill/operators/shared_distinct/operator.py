@@ -1,10 +1,10 @@
-"""COUNT(DISTINCT v) by keys that share their values: how many have come that a key had not yet.
+"""COUNT(DISTINCT v) by keys that share their values: emits the number of new values per key.
 
-Rows only come, and so do values: an epoch gives, for each key, the number of its new ones, which an
-aggregation above adds up. Rows are sent by the other columns of their keys and the value.
+Rows are insert-only, so values never go. An epoch emits for each key the number of its new values, and an
+aggregation above adds the numbers up. Rows are partitioned by the other key columns and the value.
 
-State: an entry per value, see ``shared_keys``. Cost of an epoch: its distinct values, each looked up once
-whatever keys it comes under, and written where it has a new one.
+State: an entry per value, see ``shared_keys``. Cost of an epoch: its distinct values. Each is looked up once,
+whatever its keys, and written if it has a new key.
 """
 
 from __future__ import annotations
@@ -60,14 +60,14 @@ class SharedDistinctSpec:
 
     def merged(self, raw: list[pa.Table], combined: list[pa.Table]) -> tuple[SharedDistinctSpec, pa.Table]:
         """All as entries."""
-        rest = [self.combine(pa.concat_tables(raw))] if raw else []
-        return replace(self, partial_input=True), pa.concat_tables([*combined, *rest])
+        raw_entries = [self.combine(pa.concat_tables(raw))] if raw else []
+        return replace(self, partial_input=True), pa.concat_tables([*combined, *raw_entries])
 
     def _entries(self, table: pa.Table) -> pa.Table:
         return self.shared.entries(contiguous(with_types(table, self.shared.types)))
 
     def step(self, inputs: tuple[pa.Table, ...], state: StateStore, epoch: EpochContext) -> pa.Table:
-        """The number of new values of each key that has any."""
+        """The number of new values of each key with new values."""
         (table,) = inputs
         schema = self.output_schema()
         if len(table) == 0:
@@ -81,7 +81,7 @@ class SharedDistinctSpec:
         return counts.cast(schema)
 
     def _new(self, entries: pa.Table, state: StateStore) -> pa.Table:
-        """The entries with the bits that are new, where there are any; they are kept."""
+        """Stores the entries with new bits, and returns them with only the new bits."""
         table, names = state.table(self.layout), self.shared.identity
         columns = [single(entries.column(name)) for name in names]
         keys = len(self.shared.keys)
@@ -89,11 +89,11 @@ class SharedDistinctSpec:
         order = np.argsort(codes, kind="stable")
         codes, picks = codes[order], pa.array(order)
         columns = [column.take(picks) for column in columns]
-        found = table.lookup(codes, columns)
-        before = np.where(found.there, found.vec(BITS).values, 0).astype(bits_of(entries).dtype)
+        stored = table.lookup(codes, columns)
+        before = np.where(stored.there, stored.vec(BITS).values, 0).astype(bits_of(entries).dtype)
         bits = bits_of(entries)[order]
         rows = np.flatnonzero(bits & ~before)
-        kept = {name: c.take(pa.array(rows)) for name, c in zip(names, columns, strict=True)}
-        kept[BITS] = to_arrow(Vec((bits | before)[rows]), self.shared.bits.type)
-        table.put(codes[rows], kept)
-        return self.shared.with_bits(pa.table(kept), (bits & ~before)[rows])
+        columns_to_store = {name: c.take(pa.array(rows)) for name, c in zip(names, columns, strict=True)}
+        columns_to_store[BITS] = to_arrow(Vec((bits | before)[rows]), self.shared.bits.type)
+        table.put(codes[rows], columns_to_store)
+        return self.shared.with_bits(pa.table(columns_to_store), (bits & ~before)[rows])

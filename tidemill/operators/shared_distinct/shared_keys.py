@@ -1,10 +1,10 @@
-"""Values with the keys that they came under, a bit for each: what is shared of distinct values.
+"""Entries of distinct values with a bit per key under which the value came.
 
-Keys are told by the known values of some of their columns, and are numbered; the other columns (``kept``) and
-the value are what an entry is. Its bits are one word; where there are more keys than that has, there is an
-entry for each word with any: a value that comes under one key costs one word, however many keys there are.
+Keys have known values in some of their columns, and are numbered by them. The other key columns (``kept``)
+and the value identify an entry, whose bits are one word. If there are more keys than bits in a word, each
+word with a set bit has an entry. So a value of one key costs one word, however many keys there are.
 
-Cost: a sort of the rows' hashes; of what is counted a byte for every eighth key.
+Cost: a sort of the rows' hashes; for counted values a byte per eight keys.
 """
 
 from __future__ import annotations
@@ -33,35 +33,36 @@ Column = tuple[str, pa.DataType]
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Grouping:
-    """Which key a row counts for by what it has in ``columns``: that of ``numbers`` at the place of the same
-    ``values``."""
+    """The key of a row by its values in ``columns``: a row with ``values[i]`` has the key ``numbers[i]``."""
 
     columns: tuple[str, ...]
     values: tuple[tuple[object, ...], ...]
     numbers: tuple[int, ...]
 
     def of(self, rows: pa.Table) -> Ints:
-        """The key of each row, -1 where it has none."""
+        """The key of each row; -1 for rows without a key."""
         codes, size = np.zeros(len(rows), np.int64), 1
-        places, unknown = np.zeros(len(self.values), np.int64), np.zeros(len(rows), np.bool_)
+        code_of_key, unknown = np.zeros(len(self.values), np.int64), np.zeros(len(rows), np.bool_)
         for name, values in zip(self.columns, zip(*self.values, strict=True), strict=True):
             column = single(rows.column(name))
-            known = list(dict.fromkeys(values))
-            found = pc.index_in(column, value_set=pa.array(known, column.type)).fill_null(-1)
-            code: Ints = vector(found).values.astype(np.int64)
+            distinct_values = list(dict.fromkeys(values))
+            value_index = pc.index_in(column, value_set=pa.array(distinct_values, column.type)).fill_null(-1)
+            code: Ints = vector(value_index).values.astype(np.int64)
             unknown |= code < 0
-            codes, size = codes * len(known) + code, size * len(known)
-            places = places * len(known) + np.array([known.index(value) for value in values], np.int64)
-        told = np.full(size, -1, np.int64)
-        told[places] = self.numbers
-        return np.where(unknown, -1, told[np.where(unknown, 0, codes)])
+            codes, size = codes * len(distinct_values) + code, size * len(distinct_values)
+            code_of_key = code_of_key * len(distinct_values) + np.array(
+                [distinct_values.index(value) for value in values], np.int64
+            )
+        key_by_code = np.full(size, -1, np.int64)
+        key_by_code[code_of_key] = self.numbers
+        return np.where(unknown, -1, key_by_code[np.where(unknown, 0, codes)])
 
 
 @dataclass(frozen=True, kw_only=True)
 class SharedKeys:
-    """``kept``: the columns of keys that are not known, ``value``: the one that is counted; ``known``: what
-    each key has in the others; ``width``: the bits of a word. ``shown``: the columns of the keys that are
-    given, each with its place among the known ones, or else behind them among those that are kept."""
+    """``kept``: the key columns without known values. ``value``: the counted column. ``known``: for each key
+    the values of the other key columns. ``width``: the bits of a word. ``shown``: the output key columns,
+    each with its index among the known columns followed by the kept columns."""
 
     kept: tuple[Column, ...]
     value: Column
@@ -77,12 +78,12 @@ class SharedKeys:
 
     @cached_property
     def keys(self) -> tuple[pa.Field, ...]:
-        """What rows are sent by."""
+        """The columns that partition the rows."""
         return tuple(pa.field(*column) for column in (*self.kept, self.value))
 
     @cached_property
     def words(self) -> tuple[pa.Field, ...]:
-        """What tells entries of a value apart, where it may have several."""
+        """The columns that distinguish the entries of a value, if it may have several."""
         return (pa.field(WORD, pa.int8()),) if self.count > self.width else ()
 
     @cached_property
@@ -97,9 +98,9 @@ class SharedKeys:
 
     @cached_property
     def read(self) -> tuple[str, ...]:
-        """The columns of rows that are looked at."""
-        told = (name for grouping in self.groupings for name in grouping.columns)
-        return tuple(dict.fromkeys((*self.types, *told)))
+        """The columns of rows that are read."""
+        grouping_columns = (name for grouping in self.groupings for name in grouping.columns)
+        return tuple(dict.fromkeys((*self.types, *grouping_columns)))
 
     @cached_property
     def schema(self) -> pa.Schema:
@@ -107,11 +108,11 @@ class SharedKeys:
         return pa.schema([*self.keys, *self.words, self.bits])
 
     def entries(self, rows: pa.Table, by: tuple[str, ...] = ()) -> pa.Table:
-        """The values of ``rows`` with the bits of their keys, each once for all that it has in ``by``."""
+        """The distinct values of ``rows`` per value of ``by``, with the bits of their keys."""
         numbers = [grouping.of(rows) for grouping in self.groupings]
-        places = [np.flatnonzero(each >= 0) for each in numbers]
-        picks = np.concatenate(places)
-        chosen = np.concatenate([each[place] for each, place in zip(numbers, places, strict=True)])
+        rows_by_grouping = [np.flatnonzero(each >= 0) for each in numbers]
+        picks = np.concatenate(rows_by_grouping)
+        chosen = np.concatenate([each[place] for each, place in zip(numbers, rows_by_grouping, strict=True)])
         names = [*by, *(f.name for f in self.keys)]
         columns = {name: single(rows.column(name)) for name in names}
         if len(numbers) > 1 or len(picks) < len(rows):
@@ -123,7 +124,7 @@ class SharedKeys:
         return self.folded(pa.table(columns), by)
 
     def folded(self, entries: pa.Table, by: tuple[str, ...] = ()) -> pa.Table:
-        """Entries of one identity as one."""
+        """Merges entries of one identity."""
         if len(entries) == 0:
             return entries
         groups = self.groups(entries, by)
@@ -133,7 +134,7 @@ class SharedKeys:
         return self.with_bits(entries.take(pa.array(groups.heads)), bits)
 
     def groups(self, entries: pa.Table, by: tuple[str, ...] = ()) -> Groups:
-        """Those of one identity, which is what they have in ``by``, too."""
+        """Groups entries by identity, which includes the columns ``by``."""
         columns = [single(entries.column(name)) for name in (*by, *self.identity)]
         return group_rows(hash_columns(columns, len(entries)), columns)
 
@@ -142,18 +143,18 @@ class SharedKeys:
         return tuple(f.name for f in (*self.keys, *self.words))
 
     def with_bits(self, entries: pa.Table, bits: Bits) -> pa.Table:
-        place = entries.schema.get_field_index(BITS)
-        return entries.set_column(place, self.bits, to_arrow(Vec(bits), self.bits.type))
+        column_index = entries.schema.get_field_index(BITS)
+        return entries.set_column(column_index, self.bits, to_arrow(Vec(bits), self.bits.type))
 
     def counted(self, entries: pa.Table, name: str, by: tuple[str, ...] = ()) -> pa.Table:
-        """How many values the entries (distinct) have by key and ``by``, as ``name``: a row for each, also
-        where the only one is NULL, which does not count."""
+        """The number of values per key and ``by`` in the distinct entries, as column ``name``. A key whose
+        only value is NULL, which does not count, also has a row."""
         own = {c: single(entries.column(c)) for c in (*by, *(c for c, _ in self.kept))}
         there = validity(single(entries.column(self.value[0])))
         counts = np.ones(len(entries), np.bool_) if there is None else there
         owners, heads = _numbered(list(own.values()), len(entries))
-        found, sums = self._sums(entries, owners, counts)
-        rows, numbers = pa.array(heads[found // self.count]), pa.array(found % self.count)
+        pair_numbers, sums = self._sums(entries, owners, counts)
+        rows, numbers = pa.array(heads[pair_numbers // self.count]), pa.array(pair_numbers % self.count)
         columns = {c: own[c].take(rows) for c in by}
         for (shown, kind), place in self.shown:
             if place < len(self.known):
@@ -163,17 +164,17 @@ class SharedKeys:
         return pa.table({**columns, name: pa.array(sums)})
 
     def _sums(self, entries: pa.Table, owners: Ints, counts: Mask) -> tuple[Ints, Ints]:
-        """Which pairs of ``owners`` and keys there are, as numbers, and how often one that counts."""
+        """The existing pairs of ``owners`` and keys, as numbers, and the count of each."""
         pairs = [np.zeros(0, np.int64)]
         tells = [np.zeros(0, np.bool_)]
         for rows, numbers in self._pairs(entries):
             pairs.append(owners[rows] * self.count + numbers)
             tells.append(counts[rows])
-        found, places = _distinct(np.concatenate(pairs))
-        return found, np.bincount(places[np.concatenate(tells)], minlength=len(found))
+        pair_numbers, pair_index = _distinct(np.concatenate(pairs))
+        return pair_numbers, np.bincount(pair_index[np.concatenate(tells)], minlength=len(pair_numbers))
 
     def _pairs(self, entries: pa.Table) -> Iterator[tuple[Ints, Ints]]:
-        """The entries and the numbers of the keys that they have bits of."""
+        """The index of each entry with the numbers of its keys."""
         bits = bits_of(entries)
         first = vector(entries.column(WORD)).values.astype(np.int64) * self.width if self.words else None
         for start in range(0, len(bits), _CHUNK):
@@ -189,8 +190,8 @@ class SharedKeys:
 
 
 def bits_of(entries: pa.Table) -> Bits:
-    found: Bits = vector(entries.column(BITS)).values
-    return found
+    bits: Bits = vector(entries.column(BITS)).values
+    return bits
 
 
 def _numbered(columns: list[pa.Array], size: int) -> tuple[Ints, Ints]:
@@ -204,12 +205,12 @@ def _numbered(columns: list[pa.Array], size: int) -> tuple[Ints, Ints]:
 
 
 def _distinct(numbers: Ints) -> tuple[Ints, Ints]:
-    """The different ones of ``numbers``, and which of them each is. Cost: a sort only where they are far
-    apart."""
+    """The distinct ``numbers``, and the index of each number among them. Cost: a sort only if the numbers are
+    far apart."""
     size = int(numbers.max(initial=-1)) + 1
     if size > len(numbers) + _CHUNK:
-        found, places = np.unique(numbers, return_inverse=True)
-        return found, places.reshape(-1)
+        distinct_numbers, index_of = np.unique(numbers, return_inverse=True)
+        return distinct_numbers, index_of.reshape(-1)
     there = np.zeros(size, np.bool_)
     there[numbers] = True
     return np.flatnonzero(there), (np.cumsum(there) - 1)[numbers]

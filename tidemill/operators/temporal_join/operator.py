@@ -1,12 +1,12 @@
-"""The temporal join by event time: every left row with the version of its key as of the row's time.
+"""The temporal join by event time: joins every left row with the version of its key at the row's time.
 
-A left row waits until the watermarks of both sides have reached its time; then the version is known, and the
-row goes on with it, or padded, or not at all. One that came behind its side's watermark goes with the next.
-It sees a version only if no later one is settled: those before are gone.
+A left row waits until the watermarks of both sides have reached its time. Then its version is known, and the
+row is emitted with the version, padded, or dropped. A row behind its side's watermark is due at the next
+watermark. It sees a version only if no later version is settled, because earlier versions are removed.
 
-State: left rows by the time they are due, versions by the time they settle (both are taken from the start,
-nothing is searched for), and per key the latest settled version. Cost of an epoch: its rows, those that are
-due, the versions that settle, and one lookup per key of these.
+State: left rows by due time, versions by the time they settle (both are read from the start, without
+searches), and the latest settled version per key. Cost of an epoch: its rows, the due rows, the settling
+versions, and one lookup per key.
 """
 
 from __future__ import annotations
@@ -29,9 +29,9 @@ from tidemill.operators.temporal_join.versions import (
     MICROSECONDS,
     History,
     Versions,
-    arrived,
-    current,
-    settled,
+    arrived_versions,
+    current_versions,
+    settled_versions,
     without_null,
 )
 from tidemill.state.store import StateStore
@@ -47,22 +47,22 @@ class TemporalJoinSpec(TemporalJoinShape):
         left, right = inputs
         state.now = epoch.time
         rows = _Due.of(self, left, state, epoch.watermark)
-        fresh = settled(self, arrived(self, right, state), state, epoch.watermark)
+        fresh = settled_versions(self, arrived_versions(self, right, state), state, epoch.watermark)
         history, owners = self._history(rows, fresh, state)
         history.keep_last(self, state)
         if len(rows.dues) == 0:
             return self.output_schema().empty_table()
-        # What came behind the watermark sees what held then: of earlier times only the last version is kept.
+        # A late row sees the version of the watermark, because of earlier versions only the last is kept.
         times = rows.times(self)
-        places = history.seen(owners, np.maximum(times, rows.dues - 1), rows.dues)
-        matched = rows.matchable(self) & (places >= 0)
+        version_rows = history.seen(owners, np.maximum(times, rows.dues - 1), rows.dues)
+        matched = rows.matchable(self) & (version_rows >= 0)
         gone = matched.copy()
-        matched[matched] = history.versions.times[places[matched]] <= times[matched]
+        matched[matched] = history.versions.times[version_rows[matched]] <= times[matched]
         gone &= ~matched & rows.comes(self)
         epoch.late.count += int(np.count_nonzero(gone))
         alive = vector(single(history.versions.rows.column(ALIVE))).values
-        matched[matched] = alive[places[matched]]
-        return self._shown(_Pairs(history.versions.rows, places, matched), rows, epoch)
+        matched[matched] = alive[version_rows[matched]]
+        return self._shown(_Pairs(history.versions.rows, version_rows, matched), rows, epoch)
 
     def _history(self, rows: _Due, fresh: Versions, state: StateStore) -> tuple[History, Ints]:
         """The versions of the keys of ``rows`` and ``fresh``; the key of each of ``rows``."""
@@ -76,9 +76,9 @@ class TemporalJoinSpec(TemporalJoinShape):
         numbers[groups.order] = groups.ids()
         heads = groups.heads
         keys = [column.take(pa.array(heads)) for column in columns]
-        known, found = current(self, hashes[heads], keys, state)
-        every = np.concatenate([np.flatnonzero(found), numbers[len(rows.dues) :]])
-        history = History.of(Versions.together([known, fresh]), every, len(known))
+        stored, has_version = current_versions(self, hashes[heads], keys, state)
+        every = np.concatenate([np.flatnonzero(has_version), numbers[len(rows.dues) :]])
+        history = History.of(Versions.together([stored, fresh]), every, len(stored))
         return history, numbers[: len(rows.dues)]
 
     def _shown(self, pairs: _Pairs, rows: _Due, epoch: EpochContext) -> pa.Table:
@@ -98,27 +98,27 @@ class TemporalJoinSpec(TemporalJoinShape):
         if self.sequence:
             columns.append(pa.array((epoch.epoch << 32) + np.arange(len(chosen), dtype=np.int64)))
         if self.keeps_time:
-            # Whatever works on by the row's time gets it just before that time has come.
+            # Operators by time above get the row just before the watermark reaches its time.
             columns.append(to_arrow(Vec(rows.dues[chosen] - 1), pa.int64()))
         return pa.table(columns, schema=self.output_schema())
 
 
 @dataclass(frozen=True, slots=True)
 class _Due:
-    """Left rows that go on in this epoch, and the watermark that each waited for."""
+    """The left rows that are due in this epoch, and the watermark that each waited for."""
 
     table: pa.Table
     dues: Ints
 
     @classmethod
     def of(cls, shape: TemporalJoinShape, table: pa.Table, state: StateStore, watermark: int) -> _Due:
-        """What waited, and what came and need not wait; the rest is kept."""
+        """The due rows among waiting and new rows; other rows are stored."""
         waiting = shape.waiting.take(state, watermark)
         if len(table):
             table = contiguous(by_arrival(table) if shape.sequence else table)
             times = vector(table.column(shape.times[0])).values // MICROSECONDS
             marks = all_held_back(vector(table.column(WATERMARK_COLUMN)).values, shape.behind[0])
-            # With the watermark of its time, or with the next one where that has passed.
+            # A row is due at the watermark of its time, or at the next watermark if that has passed.
             dues = np.maximum(times, np.where(marks == END, END, marks + 1))
             rows = shape.waiting.weighted(table, dues)
             ready = pa.array(dues <= watermark)
@@ -128,11 +128,11 @@ class _Due:
         return cls(contiguous(due), due_times(due))
 
     def times(self, shape: TemporalJoinShape) -> Ints:
-        found: Ints = vector(single(self.table.column(shape.times[0]))).values // MICROSECONDS
-        return found
+        times: Ints = vector(single(self.table.column(shape.times[0]))).values // MICROSECONDS
+        return times
 
     def comes(self, shape: TemporalJoinShape) -> Mask:
-        """Which of the rows are there from now on; the others go."""
+        """The mask of inserted rows; the others are retractions."""
         if not shape.left.retracts:
             return np.ones(len(self.dues), np.bool_)
         comes: Mask = vector(single(self.table.column(KIND_COLUMN))).values & 1 == 0
@@ -142,20 +142,20 @@ class _Due:
         return hashes_of(self.table, [single(self.table.column(k)) for k in shape.left.keys])
 
     def matchable(self, shape: TemporalJoinShape) -> Mask:
-        """Where the keys can equal others."""
+        """The mask of rows whose keys can match."""
         return without_null(self.table, shape.left.keys, shape.null_safe)
 
 
 @dataclass(slots=True)
 class _Pairs:
-    """The place of each left row's version; ``matched``: which of them count."""
+    """``places``: the index of each left row's version. ``matched``: whether it counts."""
 
     versions: pa.Table
     places: Ints
     matched: Mask
 
     def right(self, name: str, rows: Ints) -> pa.Array:
-        """A right column beside some of the left rows, NULL where nothing matched."""
+        """A right column for some of the left rows, NULL for rows without a match."""
         there = self.matched[rows]
-        places = pa.array(np.where(there, self.places[rows], 0), mask=~there)
-        return single(self.versions.column(name)).take(places)
+        source_rows = pa.array(np.where(there, self.places[rows], 0), mask=~there)
+        return single(self.versions.column(name)).take(source_rows)

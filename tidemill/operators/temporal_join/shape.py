@@ -1,4 +1,4 @@
-"""What a temporal join is: its sides, what it shows, and the layouts of its state."""
+"""The spec of a temporal join: its sides and output, and the layouts of its state."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ class TemporalJoinShape:
     """``times``: the time columns of the left and the right side. ``null_safe``: per key, whether NULL equals
     NULL. ``behind``: per side by how many ms its
     watermark is held back: the side with the smaller delay waits for the other's, so what is late is told by
-    the rows of a side alone. ``alive``: a right column that is TRUE where the version can be seen, '' where
+    the rows of a side alone. ``alive``: a right column that is TRUE if the version can be seen, '' where
     all can. ``latest``: a version older than one that came before is none. ``outer``: left rows without a
     version are padded; ``tells``: it is said beside each row whether it has one (``$there``). Left rows that
     may go, where they do (``left.retracts``), wait for their time as well, and say what would be found then.
@@ -77,13 +77,13 @@ class TemporalJoinShape:
 
     @cached_property
     def current(self) -> Layout:
-        """Per key the latest version that every row to come may see."""
+        """The latest version per key that every later row may see."""
         columns = (pa.field(TIME, pa.int64()), *self._payload)
         return Layout(name="current", keys=self.right.key_fields, columns=columns, ttl=self.state_ttl)
 
     @cached_property
     def newest(self) -> Layout:
-        """Per key the latest time of a version, where ``latest``."""
+        """The latest time of a version per key, if ``latest``."""
         columns = (pa.field(TIME, pa.int64()),)
         return Layout(name="newest", keys=self.right.key_fields, columns=columns, ttl=self.state_ttl)
 

@@ -1,8 +1,8 @@
-"""Versions: what the right side's rows say of which time, and which of them a left row sees.
+"""Versions: the right side's rows by time, and the version that a left row sees.
 
-A version holds from its time until the next one's of its key. It came *behind* a watermark if its side's
-had reached its time already (``marks``); left rows that were due by then do not see it. So what a row sees
-follows from the order of either side's own rows, wherever epochs are cut.
+A version is valid from its time until the time of its key's next version. It came *behind* a watermark if its
+side's watermark had reached its time (``marks``); left rows that were due by then do not see it. So the
+version of a row follows from the order of each side's rows, and not from the cut of epochs.
 """
 
 from __future__ import annotations
@@ -40,7 +40,7 @@ class Versions:
 
     @property
     def settles(self) -> Ints:
-        """The watermark behind which all rows see them."""
+        """The watermark from which on all rows see the versions."""
         latest: Ints = np.maximum(self.times, self.marks)
         return latest
 
@@ -68,7 +68,7 @@ def rows_schema(shape: TemporalJoinShape) -> pa.Schema:
 
 
 def without_null(table: pa.Table, keys: tuple[str, ...], null_safe: tuple[bool, ...]) -> Mask:
-    """Where no key is NULL that must not be."""
+    """The mask of rows without a NULL in keys that are not null-safe."""
     there = np.ones(len(table), np.bool_)
     for name, safe in zip(keys, null_safe, strict=True):
         valid = None if safe else validity(single(table.column(name)))
@@ -76,8 +76,8 @@ def without_null(table: pa.Table, keys: tuple[str, ...], null_safe: tuple[bool, 
     return there
 
 
-def arrived(shape: TemporalJoinShape, table: pa.Table, state: StateStore) -> Versions:
-    """The epoch's rows as versions, in the order of their arrival; a deletion is one that nobody sees."""
+def arrived_versions(shape: TemporalJoinShape, table: pa.Table, state: StateStore) -> Versions:
+    """The epoch's rows as versions, in order of arrival. A deletion is an invisible version."""
     table = by_arrival(table) if len(table) else table
     keep = without_null(table, shape.right.keys, shape.null_safe)
     alive = np.ones(len(table), np.bool_)
@@ -100,41 +100,41 @@ def arrived(shape: TemporalJoinShape, table: pa.Table, state: StateStore) -> Ver
 
 
 def _latest(shape: TemporalJoinShape, came: Versions, state: StateStore) -> Versions:
-    """Without the versions that are older than one of their key that came before."""
+    """The versions that are not older than an earlier version of their key."""
     if len(came) == 0:
         return came
     table, keys = state.table(shape.newest), came.keys(shape)
     groups = group_rows(came.hashes, keys)
     heads = groups.heads
     keys = [key.take(pa.array(heads)) for key in keys]
-    found = table.lookup(came.hashes[heads], keys)
-    known = np.where(found.there, found.vec(TIME).values, NONE)
+    stored = table.lookup(came.hashes[heads], keys)
+    latest_times = np.where(stored.there, stored.vec(TIME).values, NONE)
     ordered = came.times[groups.order]
-    reached = _running_maximum(ordered, groups.ids(), known)
+    reached = _running_maximum(ordered, groups.ids(), latest_times)
     last = reached[np.append(groups.starts[1:], len(ordered)) - 1]
-    moved = np.flatnonzero(last > known)
+    moved = np.flatnonzero(last > latest_times)
     columns = {name: key.take(pa.array(moved)) for name, key in zip(shape.right.keys, keys, strict=True)}
     table.put(came.hashes[heads][moved], {**columns, TIME: to_arrow(Vec(last[moved]), _NUMBER)})
     return came.take(np.sort(groups.order[ordered >= reached]))
 
 
-def _running_maximum(times: Ints, owners: Ints, known: Ints) -> Ints:
-    """Per row the greatest time of its owner up to it; ``owners`` ascend. By ranks, so that those of a later
-    owner lie above all of an earlier one."""
-    start = np.maximum(times, known[owners])
+def _running_maximum(times: Ints, owners: Ints, initial: Ints) -> Ints:
+    """Per row the greatest time of its owner up to it; ``owners`` ascend. It uses ranks, so all ranks of a
+    later owner are above the ranks of an earlier owner."""
+    start = np.maximum(times, initial[owners])
     distinct, ranks = np.unique(start, return_inverse=True)
     lifted = np.maximum.accumulate(owners * len(distinct) + ranks.reshape(-1))
     reached: Ints = distinct[lifted - owners * len(distinct)]
     return reached
 
 
-def settled(shape: TemporalJoinShape, came: Versions, state: StateStore, watermark: int) -> Versions:
-    """The versions, old and new, that all later rows see as of ``watermark``; the others wait in state."""
+def settled_versions(shape: TemporalJoinShape, came: Versions, state: StateStore, watermark: int) -> Versions:
+    """The stored and new versions that all later rows see at ``watermark``; other versions wait in state."""
     coming = state.timeline(shape.coming)
-    kept = _stored(shape, coming, watermark)
+    stored = _stored(shape, coming, watermark)
     now = came.settles <= watermark
     _put(shape, came.take(np.flatnonzero(~now)), coming)
-    return Versions.together([kept, came.take(np.flatnonzero(now))])
+    return Versions.together([stored, came.take(np.flatnonzero(now))])
 
 
 def _stored(shape: TemporalJoinShape, coming: TimeTable, watermark: int) -> Versions:
@@ -145,7 +145,7 @@ def _stored(shape: TemporalJoinShape, coming: TimeTable, watermark: int) -> Vers
 
 
 def _put(shape: TemporalJoinShape, waiting: Versions, coming: TimeTable) -> None:
-    """Of versions of one identity the one that came last."""
+    """Stores waiting versions; of versions with one identity the last arrival."""
     if len(waiting) == 0:
         return
     layout = coming.layout
@@ -168,30 +168,30 @@ class History:
     fresh: Mask
 
     @staticmethod
-    def of(versions: Versions, owners: Ints, known: int) -> History:
-        """``versions`` as they came, of which the first ``known`` are not fresh; of those that say the same
-        of one time the last."""
+    def of(versions: Versions, owners: Ints, stored_count: int) -> History:
+        """The history of ``versions`` in order of arrival; the first ``stored_count`` are not fresh. Of
+        several versions of one key and time the last counts."""
         order = np.lexsort((versions.marks, versions.times, owners))
         owners, versions = owners[order], versions.take(order)
         same = owners[1:] == owners[:-1]
         same &= versions.times[1:] == versions.times[:-1]
         same &= versions.marks[1:] == versions.marks[:-1]
         last = np.flatnonzero(np.append(~same, True)[: len(owners)])
-        return History(versions.take(last), owners[last], order[last] >= known)
+        return History(versions.take(last), owners[last], order[last] >= stored_count)
 
     def seen(self, owners: Ints, times: Ints, dues: Ints) -> Ints:
-        """Per row (its key, up to which time, due when) the place of the latest version that it sees, or -1.
-        Cost: a sort of both, and a step for each version in a row that came too late."""
-        places = self._upto(owners, times)
-        looking = np.flatnonzero(places >= 0)
+        """For each row (key, time, due time) the index of the latest version that it sees, or -1. Cost: a
+        sort of both, and a step per consecutive version that came too late."""
+        version_rows = self._upto(owners, times)
+        looking = np.flatnonzero(version_rows >= 0)
         while len(looking):
-            at = places[looking]
+            at = version_rows[looking]
             looking, at = (x[self.versions.marks[at] >= dues[looking]] for x in (looking, at))
             before = np.maximum(at - 1, 0)
             there = (at > 0) & (self.owners[before] == self.owners[at])
-            places[looking] = np.where(there, before, -1)
+            version_rows[looking] = np.where(there, before, -1)
             looking = looking[there]
-        return places
+        return version_rows
 
     def _upto(self, owners: Ints, times: Ints) -> Ints:
         size = len(self.owners)
@@ -200,15 +200,15 @@ class History:
         order = np.lexsort((row, *every))
         last = np.maximum.accumulate(np.where(order < size, order, -1))
         rows = order >= size
-        places = np.empty(len(owners), np.int64)
-        places[order[rows] - size] = last[rows]
-        known = places >= 0
-        known[known] = self.owners[places[known]] == owners[known]
-        return np.where(known, places, -1)
+        version_rows = np.empty(len(owners), np.int64)
+        version_rows[order[rows] - size] = last[rows]
+        is_found = version_rows >= 0
+        is_found[is_found] = self.owners[version_rows[is_found]] == owners[is_found]
+        return np.where(is_found, version_rows, -1)
 
     def keep_last(self, shape: TemporalJoinShape, state: StateStore) -> None:
-        """Puts every key's last version, where it is fresh: what is before it nobody will see. One that was
-        asked for lives on."""
+        """Stores every key's last version if it is fresh: no row will see earlier versions. A version that
+        was read is renewed."""
         last = np.append(self.owners[1:] != self.owners[:-1], True)[: len(self.owners)]
         chosen = self.versions.take(np.flatnonzero(last & (self.fresh | (shape.state_ttl > 0))))
         columns = {name: single(chosen.rows.column(name)) for name in chosen.rows.column_names}
@@ -216,16 +216,16 @@ class History:
         state.table(shape.current).put(chosen.hashes, {**columns, TIME: times})
 
 
-def current(
+def current_versions(
     shape: TemporalJoinShape, hashes: Hashes, keys: list[pa.Array], state: StateStore
 ) -> tuple[Versions, Mask]:
     """The latest settled versions of distinct keys, and which of the keys have one."""
-    found = state.table(shape.current).lookup(hashes, keys)
-    rows = np.flatnonzero(found.there)
+    stored = state.table(shape.current).lookup(hashes, keys)
+    rows = np.flatnonzero(stored.there)
     picks = pa.array(rows)
     columns = dict(zip(shape.right.keys, keys, strict=True))
-    columns |= {f.name: found.array(f.name) for f in shape.current.columns}
+    columns |= {f.name: stored.array(f.name) for f in shape.current.columns}
     schema = rows_schema(shape)
     table = pa.table([columns[name].take(picks) for name in schema.names], schema=schema)
     times = vector(columns[TIME].take(picks)).values
-    return Versions(table, times, np.full(len(rows), NONE), hashes[rows]), found.there
+    return Versions(table, times, np.full(len(rows), NONE), hashes[rows]), stored.there

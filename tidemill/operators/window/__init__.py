@@ -1,8 +1,8 @@
 """Windows of time: assigner × trigger × store.
 
-- ``assigners`` say to which windows a row belongs: how the clock cuts time, or which rows make a window.
-- ``triggers`` say when a window shows its result: at its end, early, late, by processing time.
-- ``store`` keeps what windows have: accumulators or rows, by slice or by session.
+- ``assigners`` determine the windows of a row: by the clock, or by the rows of a key (data-driven windows).
+- ``triggers`` determine when a window emits its result: at its end, early, late, by processing time.
+- ``store`` keeps the content of windows: accumulators or rows, by slice or by session.
 
 There is one kernel for each store:
 

@@ -1,14 +1,14 @@
-"""Aggregation in windows made of slices: one row per window and key, when the window's end has come.
+"""Aggregation in windows made of slices: one row per window and key when the window's end has come.
 
-A row counts in its slice, and so in every window with that slice that is not shut: it is late for those that
-the watermark *before the row* had shut, wherever the epoch was cut. The windows that end between the
-watermarks before and after the epoch are shown; CUMULATE shows each step, rows or not. See
-``aggregate_changes`` for triggers that show a window again.
+A row counts in its slice, and so in every open window with that slice. It is late for windows that the
+watermark *before the row* had shut, whatever the cut of epochs. The windows that end between the watermarks
+before and after the epoch are emitted; CUMULATE emits each step, with or without rows. For early and late
+results see ``aggregate_changes``.
 
-Before the exchange rows of a key and slice become one, where they are accumulators (``local``), or those that
-are equal (``counts_copies``): as long as a task has not seen the end of one of their windows itself, whether
-they are late is decided by what came before the task, and so in one way for all of them. The others keep
-their watermark.
+Before the exchange, rows of a key and slice are combined into accumulators (``local``), or equal rows are
+combined (``counts_copies``). As long as a task has not seen the end of one of their windows, the rows before
+the task decide whether they are late, so the decision is the same for all of them. Other rows keep their
+watermark.
 
 Cost of an epoch: see ``store.sliced``.
 """
@@ -30,7 +30,7 @@ from tidemill.changelog.watermarks import END as FOREVER
 from tidemill.changelog.watermarks import NONE, WATERMARK_COLUMN
 from tidemill.operators.api import EpochContext
 from tidemill.operators.group_aggregate.operator import GroupAggregateSpec
-from tidemill.operators.rows.copies import counts_copies, one_each, read_by, together
+from tidemill.operators.rows.copies import columns_read, combine_equal_rows, counts_copies, with_single_copies
 from tidemill.operators.window.aggregate_changes import Came, Changes
 from tidemill.operators.window.assigners.assigner import Assigner
 from tidemill.operators.window.local import ROWS, LocalSlices
@@ -67,11 +67,11 @@ class WindowAggregateSpec(WindowShape):
 
     @cached_property
     def distinct(self) -> FirstSliceDistinct | None:
-        """How distinct values are counted apart from rows; None where there are none, or rows are kept."""
+        """How distinct values are counted apart from rows; None if there are none, or rows are kept."""
         if self.trigger.repeats:
             return None
-        found = FirstSliceDistinct(group=self.asked, keys=self.keys)
-        return found if (found.serves if self.cumulates else found.separates) else None
+        first_slice = FirstSliceDistinct(group=self.asked, keys=self.keys)
+        return first_slice if (first_slice.serves if self.cumulates else first_slice.separates) else None
 
     @property
     def firsts(self) -> FirstSliceDistinct | None:
@@ -113,10 +113,10 @@ class WindowAggregateSpec(WindowShape):
 
     @property
     def fingerprint(self) -> str:
-        kept = self.pieces.layout.schema
-        facts = f"window-aggregate {kept} {self.windows.on_disk}"
+        schema = self.pieces.layout.schema
+        facts = f"window-aggregate {schema} {self.windows.on_disk}"
         if self.trigger.repeats:
-            facts = f"emitting-window-aggregate {(kept, self.shown.layout.schema)} {self.windows.on_disk}"
+            facts = f"emitting-window-aggregate {(schema, self.shown.layout.schema)} {self.windows.on_disk}"
         return hashlib.sha256(facts.encode()).hexdigest()[:16]
 
     @property
@@ -126,12 +126,12 @@ class WindowAggregateSpec(WindowShape):
         if self.firsts is not None:
             fields = tuple(pa.field(*key) for key in self.keys)
             values += [view.layout(fields) for view in self.firsts.views.values()]
-        shown = [self.shown.layout] * self.trigger.repeats
-        return (self.pieces.layout, *values, *shown)
+        shown_layouts = [self.shown.layout] * self.trigger.repeats
+        return (self.pieces.layout, *values, *shown_layouts)
 
     @cached_property
     def local(self) -> LocalSlices | None:
-        """The phase before the exchange; None where rows are kept as they are."""
+        """The phase before the exchange; None if rows are kept as they are."""
         if not isinstance(self.pieces, Accumulated) or self.distinct is not None:
             return None
         return LocalSlices(group=self.group, keys=self.keys)
@@ -149,11 +149,11 @@ class WindowAggregateSpec(WindowShape):
         """One row per slice, key and watermark that tells whether it is late, or for all that are equal."""
         table, ends, marks = self._judged(table)
         if self.local is None:
-            return together(self._in_slices(table, ends, marks), self._read)
+            return combine_equal_rows(self._in_slices(table, ends, marks), self._read)
         return self.local.combine(table, ends, marks)
 
     def _judged(self, table: pa.Table) -> tuple[pa.Table, Ints, Ints]:
-        """The rows, their slices, and the watermarks that tell whether they are late: none where all of a
+        """The rows, their slices, and the watermarks that tell whether they are late: none if all of a
         slice are or none is."""
         table = contiguous(with_types(table, dict(self.keys)))
         ends = self._slices(table)
@@ -162,24 +162,24 @@ class WindowAggregateSpec(WindowShape):
         return table, ends, np.where(self.clock.instants(first - 1) > marks, NONE, marks)
 
     def _in_slices(self, table: pa.Table, ends: Ints, marks: Ints) -> pa.Table:
-        place = table.schema.get_field_index(WATERMARK_COLUMN)
-        table = table.set_column(place, WATERMARK_COLUMN, to_arrow(Vec(marks), pa.int64()))
+        column_index = table.schema.get_field_index(WATERMARK_COLUMN)
+        table = table.set_column(column_index, WATERMARK_COLUMN, to_arrow(Vec(marks), pa.int64()))
         return table.append_column(END, to_arrow(Vec(ends), pa.int64()))
 
     @property
     def _read(self) -> tuple[str, ...]:
         """The columns that tell rows apart."""
-        own = [END, WATERMARK_COLUMN, *(name for name, _ in self.keys), *read_by(self.calls)]
+        own = [END, WATERMARK_COLUMN, *(name for name, _ in self.keys), *columns_read(self.calls)]
         own += [self.itself] * bool(self.itself)
         return tuple(dict.fromkeys(own))
 
     def merged(self, raw: list[pa.Table], combined: list[pa.Table]) -> tuple[WindowAggregateSpec, pa.Table]:
         """Where some of the rows came combined, the rest is combined here: the step sees one kind."""
         if self.local is None:
-            ones = [one_each(self._in_slices(*self._judged(t)), self._read) for t in raw]
+            ones = [with_single_copies(self._in_slices(*self._judged(t)), self._read) for t in raw]
             return replace(self, copies_input=True), pa.concat_tables([*combined, *ones])
-        rest = [self.combine(pa.concat_tables(raw))] if raw else []
-        return replace(self, partial_input=True), pa.concat_tables([*combined, *rest])
+        late_combined = [self.combine(pa.concat_tables(raw))] if raw else []
+        return replace(self, partial_input=True), pa.concat_tables([*combined, *late_combined])
 
     def step(self, inputs: tuple[pa.Table, ...], state: StateStore, epoch: EpochContext) -> pa.Table:
         """The results of the windows that are shown in this epoch, or what has changed of them."""
@@ -191,8 +191,8 @@ class WindowAggregateSpec(WindowShape):
             return self._grown(rows, self._open(ends, after), slices, state, epoch)
         fired = [slices.fired(after, lambda chosen: self.cut(rows, ends, chosen))]
         if self.distinct is not None:
-            told = [self._told(s, rows, ends, after, slices, state) for s in self.sets]
-            fired.append(self.distinct.told(told))
+            values_by_set = [self._told(s, rows, ends, after, slices, state) for s in self.sets]
+            fired.append(self.distinct.told(values_by_set))
         return self._shown(pa.concat_tables(fired), state, epoch)
 
     def slices(self, kept: Kept, state: StateStore, epoch: EpochContext) -> Slices:
@@ -216,10 +216,10 @@ class WindowAggregateSpec(WindowShape):
         table, starts, numbers = self._in_order(slices.due())
         own = ends_of(table)
         bounds = (np.full(len(starts), t, np.int64) for t in (slices.at.before, slices.at.upto))
-        asked, fired = self.windows.containing(own[starts], *bounds)
+        window_slices, fired = self.windows.containing(own[starts], *bounds)
         output = self.output_schema().empty_table()
-        if len(asked):
-            last = last_places(numbers, own, asked, fired)
+        if len(window_slices):
+            last = last_places(numbers, own, window_slices, fired)
             results, points = shown_at(self.pieces, table, starts, last, state, epoch)
             output = self._with_windows(results, fired[points], epoch)
         fires = slices.fires
@@ -255,13 +255,13 @@ class WindowAggregateSpec(WindowShape):
         after = np.full(len(ends), before, np.int64)
         partly = np.flatnonzero(~late & (self.clock.instants(first - 1) <= marks))
         if len(partly):
-            distinct, places = np.unique(marks[partly], return_inverse=True)
+            distinct, mark_index = np.unique(marks[partly], return_inverse=True)
             upto = np.array([self.clock.ended(mark) for mark in distinct.tolist()], np.int64)
-            after[partly] = np.maximum(before, self.windows.fired(upto))[places.reshape(-1)]
+            after[partly] = np.maximum(before, self.windows.fired(upto))[mark_index.reshape(-1)]
         if late.any():
             self.add_late(table, late & (last >= first), epoch, self._rows(table))
-            kept = np.flatnonzero(~late)
-            table, ends, after = table.take(pa.array(kept)), ends[kept], after[kept]
+            counted_rows = np.flatnonzero(~late)
+            table, ends, after = table.take(pa.array(counted_rows)), ends[counted_rows], after[counted_rows]
         return table, ends, after
 
     def _open(self, ends: Ints, after: Ints) -> Ints:

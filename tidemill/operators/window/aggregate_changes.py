@@ -1,14 +1,14 @@
-"""What windows made of slices (see ``aggregate``) show if their trigger shows them again.
+"""Early and late results of windows made of slices (see ``aggregate``).
 
-A window of a key shows its result when it ends, before that and after it as the trigger says, and each time
-what has changed since it was last shown: so the output is right at every epoch, and what it adds up to does
-not depend on where epochs are cut. A window that is shut shows what it still had to.
+A window of a key emits its result at its end, and before and after it as the trigger says. Each time it emits
+the changes since the last emission. So the output is right at every epoch, and its sum does not depend on the
+cut of epochs. A window that is shut emits its pending changes.
 
-Of a CUMULATE an early result shows the window that ends with the row's own step, and those behind it that
-have been shown: later steps would all be the same.
+An early result of CUMULATE emits the window of the row's own step, and later windows that were already
+emitted, because later steps would all be equal.
 
-Cost of an epoch: the slices and windows of the rows that it has, and the windows that end. Timers are by
-time, shown results by the end of their window (see ``state.timeline``)."""
+Cost of an epoch: the slices and windows of its rows, and the windows that end. Timers are stored by time,
+emitted results by the end of their window (see ``state.timeline``)."""
 
 from __future__ import annotations
 
@@ -36,7 +36,7 @@ _AFTER = "$after"
 
 
 class SlicedWindows(Protocol):
-    """What is told of them: see ``aggregate``."""
+    """The interface of sliced windows: see ``aggregate``."""
 
     @property
     def trigger(self) -> Trigger: ...
@@ -55,7 +55,8 @@ class SlicedWindows(Protocol):
 
 @dataclass(frozen=True, slots=True)
 class Came:
-    """An epoch's rows that count: the ends of their slices, and up to where windows were shut for them."""
+    """The counted rows of an epoch: the ends of their slices, and the last window end that was shut for
+    each."""
 
     rows: pa.Table
     ends: Ints
@@ -64,7 +65,7 @@ class Came:
 
 @dataclass(frozen=True, slots=True)
 class Changes:
-    """What changes in one epoch."""
+    """The changes of one epoch."""
 
     spec: SlicedWindows
     store: Slices
@@ -72,7 +73,7 @@ class Changes:
     epoch: EpochContext
 
     def of(self, came: Came) -> pa.Table:
-        """What has changed of the windows that show something in this epoch."""
+        """The changes of the windows that emit in this epoch."""
         spec, store, at = self.spec, self.store, self.store.at
         stray = came.after > at.shut_before
         spec.pieces.add(spec.cut(came.rows, came.ends, ~stray), store.slices)
@@ -85,9 +86,13 @@ class Changes:
         if spec.trigger.early is not None:
             windows.append(spec.shown.ending(at.before, at.upto, self.state))
         asked = distinct(pa.concat_tables(windows))
-        rest = asked.filter(pa.array(~self._fires(ends_of(asked))))
-        # What came between this epoch's rows is not seen by the windows that were shut before it.
-        pieces = [firing, *self._held(rest), *(self._behind(value, cut, rest) for value, cut in strays)]
+        not_firing = asked.filter(pa.array(~self._fires(ends_of(asked))))
+        # Windows that were shut before this epoch do not see its rows.
+        pieces = [
+            firing,
+            *self._held(not_firing),
+            *(self._behind(value, cut, not_firing) for value, cut in strays),
+        ]
         output = spec.changed(asked, self._results(pa.concat_tables(pieces)), self.state, self.epoch)
         for value, cut in strays:
             store.keep_strays(cut, value)
@@ -98,7 +103,7 @@ class Changes:
         return output
 
     def _held(self, windows: pa.Table) -> Iterator[pa.Table]:
-        """The pieces of ``windows`` that are kept, by slice and by window."""
+        """The stored pieces of ``windows``, by slice and by window."""
         ends, store = ends_of(windows), self.store
         each = np.arange(len(windows)), ends
         yield window_pieces(
@@ -128,28 +133,28 @@ class Changes:
         parts += [store.by_window(cut, max(value, at.before), at.upto) for value, cut in strays]
         return pa.concat_tables(parts)
 
-    def _behind(self, after: int, cut: pa.Table, asked: pa.Table) -> pa.Table:
-        """What strays add to the windows ``asked``."""
-        found = self.store.by_window(cut, after, int(ends_of(asked).max(initial=NONE)))
-        return found.filter(pa.array(places_in(asked, found.select(self._names)) >= 0))
+    def _behind(self, after: int, cut: pa.Table, windows: pa.Table) -> pa.Table:
+        """The pieces that strays add to ``windows``."""
+        pieces = self.store.by_window(cut, after, int(ends_of(windows).max(initial=NONE)))
+        return pieces.filter(pa.array(places_in(windows, pieces.select(self._names)) >= 0))
 
     def _out_of_turn(self, came: Came) -> pa.Table:
-        """The windows, and keys, that are shown now though they do not end now; some more than once. What is
-        to be shown later is noted."""
+        """The windows and keys that emit now although they do not end now, possibly repeated. Later emissions
+        get timers."""
         spec, at, trigger = self.spec, self.store.at, self.spec.trigger
         due = spec.timers.take(self.state, self.epoch.time)
-        asked = [due.filter(pa.array(ends_of(due) > at.shut_before))]
+        window_parts = [due.filter(pa.array(ends_of(due) > at.shut_before))]
         touched = self._touched(came)
         ends = ends_of(touched)
         ended, ahead = (touched.filter(pa.array(where)) for where in (ends <= at.before, ends > at.upto))
-        asked += spec.timers.wait(trigger, ended, ahead, self.state, self.epoch.time)
+        window_parts += spec.timers.wait(trigger, ended, ahead, self.state, self.epoch.time)
         if trigger.late:
             spec.timers.remember(self.state, ended)
-            asked.append(spec.timers.shutting(self.state, at.shut))
-        return pa.concat_tables(asked)
+            window_parts.append(spec.timers.shutting(self.state, at.shut))
+        return pa.concat_tables(window_parts)
 
     def _touched(self, came: Came) -> pa.Table:
-        """The windows and keys that rows change, of those that may show it out of their turn."""
+        """The windows and keys that rows change, if they may emit before or after their end."""
         spec, at, state = self.spec, self.store.at, self.state
         schema = spec.shown.identity.append(pa.field(_AFTER, pa.int64()))
         rows = came.rows.append_column(END, to_arrow(Vec(came.ends), pa.int64()))
@@ -164,12 +169,12 @@ class Changes:
         windows = distinct(at_ends(slices, *self.store.containing(ends, after, bounds)))
         if not (early and spec.cumulates):
             return windows
-        seen = (ends_of(windows) <= at.upto) | spec.shown.there(windows, state)
+        is_visible = (ends_of(windows) <= at.upto) | spec.shown.there(windows, state)
         own = slices.filter(pa.array(ends > np.maximum(after, at.upto)))
-        return distinct(pa.concat_tables([windows.filter(pa.array(seen)), own]))
+        return distinct(pa.concat_tables([windows.filter(pa.array(is_visible)), own]))
 
     def _results(self, pieces: pa.Table) -> pa.Table:
-        """What windows have now: their start, end, key, and results."""
+        """The current start, end, key and results of windows."""
         spec = self.spec
         if len(pieces) == 0:
             return spec.nothing_changed()

@@ -1,4 +1,4 @@
-"""One input of a window buffer: how its rows wait, and what of an epoch's rows counts."""
+"""One input of a window buffer: its waiting rows, and the counted rows of an epoch."""
 
 from __future__ import annotations
 
@@ -20,13 +20,14 @@ from tidemill.state.run import DUE
 
 @runtime_checkable
 class Choosing(Protocol):
-    """An operator that shows some of its rows as they are; ``prunes``: others may push one out for good."""
+    """An operator that emits some of its rows unchanged. ``prunes``: other rows may displace a row for
+    good."""
 
     @property
     def prunes(self) -> bool: ...
 
     def promising(self, table: pa.Table) -> Ints:
-        """The rows that it may show, whatever else comes."""
+        """The rows that it may still emit, whatever other rows come."""
         ...
 
 

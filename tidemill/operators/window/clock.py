@@ -1,8 +1,8 @@
-"""When a time of day has come: windows are cut in local wall time, watermarks are instants.
+"""Conversion between local wall time, which cuts windows, and instants, which are watermarks.
 
-A time column without zone is its own clock. For TIMESTAMP_LTZ the wall is the session's zone: a day has
-23 or 25 hours in some nights. A local time in the hour that comes twice has come when it came the second
-time, as in Flink; one in the hour that never comes, when the clock was put forward."""
+A time column without zone is its own clock. For TIMESTAMP_LTZ the wall clock is the session's zone, so a day
+may have 23 or 25 hours. As in Flink, a local time in the repeated hour is reached the second time; a local
+time in the skipped hour is reached when the clock is put forward."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ _FIRST = int((dt.datetime(1, 1, 3) - _EPOCH) / _MILLISECOND)
 
 @dataclass(frozen=True, slots=True)
 class Clock:
-    """``zone``: the name of a time zone; '' where local times are the instants."""
+    """``zone``: the name of a time zone; '' if local times are the instants."""
 
     zone: str = ""
 
@@ -61,7 +61,7 @@ class Clock:
         return result
 
     def reached(self, watermark: int) -> int:
-        """The last local time that has come when ``watermark`` has."""
+        """The last local time that is reached at ``watermark``."""
         if not self.zone or not _FIRST <= watermark <= _LAST:
             return min(max(watermark, NONE), END)
         zone = ZoneInfo(self.zone)
@@ -93,7 +93,7 @@ class Clock:
         return reached if reached in (NONE, END) else reached + 1
 
     def _shift(self, quarter: int) -> int | None:
-        """How far ahead the wall is from ``quarter`` to the next; None if that changes."""
+        """The offset of the wall clock from ``quarter`` to the next; None if it changes in between."""
         if not _FIRST <= quarter <= _LAST:
             return None
         last = quarter + _QUARTER - 1

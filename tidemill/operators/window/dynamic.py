@@ -1,16 +1,16 @@
 """Aggregation in windows that grow (DYNAMIC_CUMULATE): one row per window, key and step while it is open.
 
-A key's window opens at its first row's time floored to the step; at every later boundary of a step it shows
-what it holds from its start to there, rows or not, and at its end (a gap after its last row) all of it.
-A row counts in the steps after its time that had not been shown when it came; it is late if it meets no
-window and its own span has ended (see ``growing``). Without a gap windows never end: at the end of the
-input they show the step that time was in.
+A key's window opens at its first row's time, floored to the step. At every later step boundary it emits its
+content from its start to the boundary, with or without new rows, and at its end (a gap after its last row)
+all of it. A row counts in the steps after its time that were not emitted when it came. It is late if it meets
+no window and its own span has ended. Without a gap windows never end: at the end of the input they emit the
+current step.
 
-With a trigger that shows windows again, see ``dynamic_changes``: what is one window, what a row counts in and
-when state goes follow from the watermark held back by the lateness that is allowed.
+For early and late results see ``dynamic_changes``: there the watermark minus the allowed lateness determines
+the windows, the steps of a row, and the removal of state.
 
-Cost of an epoch in which no step ends: the keys that have rows or whose time has come. Where one ends,
-every open window gives a row; its pieces are read, and those of the slices with rows are written.
+Cost of an epoch without a step boundary: the keys that have rows or whose time has come. At a boundary every
+open window emits a row: its pieces are read, and the pieces of slices with rows are written.
 """
 
 from __future__ import annotations
@@ -75,10 +75,10 @@ class DynamicAggregateSpec(WindowShape):
 
     @property
     def fingerprint(self) -> str:
-        kept = self.tables.counted.schema
-        facts = f"dynamic-aggregate {kept} {self.slide} {self.gap}"
+        schema = self.tables.counted.schema
+        facts = f"dynamic-aggregate {schema} {self.slide} {self.gap}"
         if self.trigger.repeats:
-            facts = f"emitting-dynamic {(kept, self.shown.layout.schema)} {self.slide} {self.gap}"
+            facts = f"emitting-dynamic {(schema, self.shown.layout.schema)} {self.slide} {self.gap}"
         return hashlib.sha256(facts.encode()).hexdigest()[:16]
 
     def step(self, inputs: tuple[pa.Table, ...], state: StateStore, epoch: EpochContext) -> pa.Table:
@@ -95,12 +95,12 @@ class DynamicAggregateSpec(WindowShape):
         if trigger.repeats:
             asking.append(self.timers.take(state, epoch.time))
         every = reached.steps or (passed.steps and trigger.late > 0)
-        kept, numbers = self._looked_at(asking, state, every=every)
-        if len(kept.keys.hashes) == 0:
+        state_of_keys, numbers = self._looked_at(asking, state, every=every)
+        if len(state_of_keys.keys.hashes) == 0:
             return self.output_schema().empty_table()
         own = numbers[: len(rows)]
-        open_, growth, came = self._grown(rows, own, kept, passed, epoch)
-        steps = Steps(self, kept, open_, growth, passed, reached, came)
+        open_, growth, came = self._grown(rows, own, state_of_keys, passed, epoch)
+        steps = Steps(self, state_of_keys, open_, growth, passed, reached, came)
         if not trigger.repeats:
             return steps.run(partial(shown_once, steps, state, epoch))
         waited = numbers[len(rows) + len(asking[1]) : sum(map(len, asking))]
@@ -119,22 +119,22 @@ class DynamicAggregateSpec(WindowShape):
             names = [name for name, _ in self.keys]
             tables = [*tables, state.table(self.tables.sessions).everything().select(names)]
         keys, numbers = self.keys_of(tables)
-        kept = SlicedState(tables=self.tables, store=state, keys=keys)
+        state_of_keys = SlicedState(tables=self.tables, store=state, keys=keys)
         if self.tables.ttl and every:
-            kept.forget_orphans()
-        return kept, numbers
+            state_of_keys.forget_orphans()
+        return state_of_keys, numbers
 
     def _grown(
-        self, rows: pa.Table, numbers: Ints, kept: SlicedState, passed: Passed, epoch: EpochContext
+        self, rows: pa.Table, numbers: Ints, state_of_keys: SlicedState, passed: Passed, epoch: EpochContext
     ) -> tuple[Open, Growth, Parts]:
         """The windows that were open, what they become by ``rows``, and the pieces of these."""
-        open_ = kept.open()
-        spans, shown = self._spans(rows, numbers, open_, passed)
-        growth = grow(spans, self.slide, shown)
+        open_ = state_of_keys.open()
+        spans, shown_steps = self._spans(rows, numbers, open_, passed)
+        growth = grow(spans, self.slide, shown_steps)
         of = growth.of[len(open_) :]
-        self.note_hot(kept.keys, numbers, open_.keys, epoch)
+        self.note_hot(state_of_keys.keys, numbers, open_.keys, epoch)
         self.add_late(rows, of < 0, epoch)
-        return open_, growth, self._cut(rows, of, np.maximum(spans.starts, shown)[len(open_) :])
+        return open_, growth, self._cut(rows, of, np.maximum(spans.starts, shown_steps)[len(open_) :])
 
     def _spans(self, rows: pa.Table, keys: Ints, open_: Open, passed: Passed) -> tuple[Spans, Ints]:
         """Open windows and rows, and the last step that had been shown before each."""
@@ -143,9 +143,11 @@ class DynamicAggregateSpec(WindowShape):
         marks = self.reached(rows, self.trigger.lateness)
         ends = times + self.gap if self.gap else np.full(len(times), FOREVER, np.int64)
         spans = Spans.behind(open_, keys, times, ends, marks)
-        shown = np.where(marks == NONE, NONE, (np.minimum(marks, FOREVER - 1) + 1) // self.slide * self.slide)
-        shown = np.maximum(shown, passed.shown)
-        return spans, np.concatenate([np.full(len(open_), passed.shown, np.int64), shown])
+        shown_steps = np.where(
+            marks == NONE, NONE, (np.minimum(marks, FOREVER - 1) + 1) // self.slide * self.slide
+        )
+        shown_steps = np.maximum(shown_steps, passed.shown)
+        return spans, np.concatenate([np.full(len(open_), passed.shown, np.int64), shown_steps])
 
     def _cut(self, rows: pa.Table, of: Ints, earliest: Ints) -> Parts:
         """``rows`` as pieces of their windows; ``earliest``: a time in the first step that each counts in."""

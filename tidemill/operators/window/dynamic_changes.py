@@ -1,13 +1,13 @@
-"""What windows that grow (see ``dynamic``) show if their trigger shows them again.
+"""Early and late results of windows that grow (see ``dynamic``).
 
-Points up to the watermark held back by the lateness that is allowed never change again. A point between
-there and the watermark has been shown and is corrected. One ahead of the watermark, the end of a step that
-has rows, is shown early. No two points of a key have one end, so what has been shown is kept by key and end.
-A point that is none any more is taken back at once: a window's end that moved, the step of a row that was
-taken back.
+A point is an end at which a window emits. Points up to the watermark minus the allowed lateness never change
+again. Points between there and the watermark were emitted, and are corrected. A point ahead of the watermark,
+the end of a step with rows, is emitted early. A key's points have different ends, so emitted results are
+stored by key and end. A point that ceases to exist is retracted at once: a window's end that moved, or the
+step of a retracted row.
 
-Cost of an epoch: the keys that have rows, timers or windows whose end has come, with all their open windows;
-where a step ends, every open window.
+Cost of an epoch: the keys that have rows, timers or ending windows, with all their open windows; at a step
+boundary every open window.
 """
 
 from __future__ import annotations
@@ -65,10 +65,10 @@ class Changes:
         standing = self._told(keys[points.windows], points.ends)
         before = self._shown_before(stored)
         lost = before.filter(pa.array(places_in(standing, before) < 0))
-        asked = self._due(keys[points.windows], points.ends)
-        self._wait(points, asked, state, epoch)
-        windows = distinct(pa.concat_tables([standing.filter(pa.array(asked)), lost]))
-        return spec.changed(windows, self._now(parts, points.take(asked), state, epoch), state, epoch)
+        is_due = self._due(keys[points.windows], points.ends)
+        self._wait(points, is_due, state, epoch)
+        windows = distinct(pa.concat_tables([standing.filter(pa.array(is_due)), lost]))
+        return spec.changed(windows, self._now(parts, points.take(is_due), state, epoch), state, epoch)
 
     def _all_points(self, parts: Parts) -> Points:
         """What can change still, and what is shown before its time."""
@@ -106,15 +106,15 @@ class Changes:
         trigger says."""
         trigger, touched, waited = self.spec.trigger, self.touched[keys], self.waited[keys]
         ended, had_ended = ends <= self.steps.reached.upto, ends <= self.steps.reached.before
-        asked = (ended & ~had_ended) | (ends <= self.steps.passed.upto) | waited
-        asked |= had_ended & touched & (trigger.late == 0)
-        shows: Mask = asked | (~ended & touched & (trigger.early == 0))
+        is_due = (ended & ~had_ended) | (ends <= self.steps.passed.upto) | waited
+        is_due |= had_ended & touched & (trigger.late == 0)
+        shows: Mask = is_due | (~ended & touched & (trigger.early == 0))
         return shows
 
-    def _wait(self, points: Points, asked: Mask, state: StateStore, epoch: EpochContext) -> None:
+    def _wait(self, points: Points, is_due: Mask, state: StateStore, epoch: EpochContext) -> None:
         """Timers of what has changed and is not shown yet, by key."""
         spec, keys = self.spec, self.steps.growth.keys[points.windows]
-        waits = self.touched[keys] & ~asked
+        waits = self.touched[keys] & ~is_due
         ended = points.ends <= self.steps.reached.upto
         numbers = (np.unique(keys[waits & where]) for where in (ended, ~ended))
         over, ahead = (self._told(n, np.zeros(len(n), np.int64)) for n in numbers)
@@ -124,10 +124,10 @@ class Changes:
         """What stands at ``points``."""
         spec = self.spec
         nothing = spec.nothing_changed()
-        found = self.steps.results(parts, points, state, epoch) if len(parts) else None
-        if found is None:
+        results_and_points = self.steps.results(parts, points, state, epoch) if len(parts) else None
+        if results_and_points is None:
             return nothing
-        results, points = found
+        results, points = results_and_points
         columns = {name: single(results.column(name)) for name in results.column_names}
         columns[END] = to_arrow(Vec(points.ends), pa.int64())
         columns[START] = to_arrow(Vec(self.steps.growth.starts[points.windows]), pa.int64())

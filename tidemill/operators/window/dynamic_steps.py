@@ -1,4 +1,4 @@
-"""What an epoch makes of windows that grow: what they show, and what stays of them (see ``dynamic``)."""
+"""One epoch of windows that grow: the emitted points, and the remaining state (see ``dynamic``)."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ from tidemill.state.store import StateStore
 
 
 class GrowingWindows(Protocol):
-    """What is told of them: ``slide`` is the step; see ``dynamic``."""
+    """The interface of growing windows; ``slide`` is the step. See ``dynamic``."""
 
     @property
     def slide(self) -> int: ...
@@ -62,8 +62,8 @@ class Passed:
         if upto == FOREVER and not spec.gap and epoch.reached not in (NONE, FOREVER):
             latest = spec.clock.ended(epoch.reached + spec.delayed)
             last = -(-latest // slide) * slide
-        shown = before // slide * slide if before not in (NONE, FOREVER) else before
-        return Passed(before=before, upto=upto, shown=shown, last=last)
+        last_shown = before // slide * slide if before not in (NONE, FOREVER) else before
+        return Passed(before=before, upto=upto, shown=last_shown, last=last)
 
     @property
     def steps(self) -> bool:
@@ -73,7 +73,7 @@ class Passed:
 
 @dataclass(frozen=True, slots=True)
 class Points:
-    """What is shown: windows, and the ends that they are shown at."""
+    """The emitted points: windows, and the ends at which they emit."""
 
     windows: Ints
     ends: Ints
@@ -84,8 +84,8 @@ class Points:
 
 @dataclass(frozen=True, slots=True)
 class Steps:
-    """What an epoch makes of the windows that were open. ``passed``: what can change no more; ``reached``:
-    what has come to its end; ``came``: the pieces of its rows."""
+    """One epoch of the open windows. ``passed``: ends that cannot change any more. ``reached``: ends that
+    time has reached. ``came``: the pieces of the epoch's rows."""
 
     spec: GrowingWindows
     kept: SlicedState
@@ -95,25 +95,25 @@ class Steps:
     reached: Passed
     came: Parts
 
-    def run(self, shown: Callable[[Parts, Parts], pa.Table]) -> pa.Table:
+    def run(self, output_of: Callable[[Parts, Parts], pa.Table]) -> pa.Table:
         """What ``shown`` makes of all that is held, by window and slice, and of what was held of the open
         windows before the epoch; the state is that of what stays open."""
         final = self.growth.final()
         gone = (self.growth.heirs >= 0) | (self.growth.ends <= self.passed.upto)
         before = self.growth.of[: len(self.open)]
-        wanted = np.flatnonzero(self._wanted(before, final, gone))
-        stored = self.kept.parts(self.open.take(wanted))
-        place = wanted[stored.windows]
-        parts = Parts(pieces=stored.pieces, windows=before[place], slices=stored.slices)
+        needed = np.flatnonzero(self._wanted(before, final, gone))
+        stored = self.kept.parts(self.open.take(needed))
+        open_index = needed[stored.windows]
+        parts = Parts(pieces=stored.pieces, windows=before[open_index], slices=stored.slices)
         parts = parts.and_those(self.came)
-        held = Parts(pieces=stored.pieces, windows=place, slices=stored.slices)
+        stored_parts = Parts(pieces=stored.pieces, windows=open_index, slices=stored.slices)
         every, _ = self._inherited(parts).folded(self.spec.pieces)
-        output = shown(every, held)
-        self._keep(parts, place, final, gone)
+        output = output_of(every, stored_parts)
+        self._keep(parts, open_index, final, gone)
         return output
 
     def _wanted(self, before: Ints, final: Ints, gone: Mask) -> Mask:
-        """The open windows whose pieces are shown, moved or added to."""
+        """The open windows whose pieces are emitted, moved or changed."""
         touched = np.zeros(len(self.growth), np.bool_)
         if self.passed.steps or self.spec.trigger.repeats:
             touched[:] = True
@@ -125,19 +125,19 @@ class Steps:
 
     def _inherited(self, parts: Parts) -> Parts:
         """With what windows have of those that they go on: nothing of it before the step in which they do."""
-        growth, given = self.growth, parts
+        growth, inherited = self.growth, parts
         while True:
-            rows = np.flatnonzero(growth.heirs[given.windows] >= 0)
+            rows = np.flatnonzero(growth.heirs[inherited.windows] >= 0)
             if len(rows) == 0:
                 return parts
-            given = given.take(rows)
-            first = growth.until[given.windows] + self.spec.slide
-            given = Parts(
-                pieces=given.pieces,
-                windows=growth.heirs[given.windows],
-                slices=np.maximum(given.slices, first),
+            inherited = inherited.take(rows)
+            first = growth.until[inherited.windows] + self.spec.slide
+            inherited = Parts(
+                pieces=inherited.pieces,
+                windows=growth.heirs[inherited.windows],
+                slices=np.maximum(inherited.slices, first),
             )
-            parts = parts.and_those(given)
+            parts = parts.and_those(inherited)
 
     def results(
         self, parts: Parts, points: Points, state: StateStore, epoch: EpochContext
@@ -149,8 +149,8 @@ class Steps:
         # The end of a window is behind all of its slices.
         upto = np.where(points.ends == self.growth.ends[points.windows], FOREVER, points.ends)
         last = last_places(parts.windows, parts.slices, points.windows, upto)
-        results, shown = shown_at(self.spec.pieces, parts.pieces, starts, last, state, epoch)
-        return results, points.take(shown)
+        results, shown_points = shown_at(self.spec.pieces, parts.pieces, starts, last, state, epoch)
+        return results, points.take(shown_points)
 
     def points(self, parts: Parts, reached: Passed) -> Points:
         """All that windows show which have come to ``reached``, of what may have changed since."""
@@ -160,8 +160,8 @@ class Steps:
 
     def _steps(self, windows: Ints, first: Ints, last: Ints, passed: Passed) -> Points:
         """``first`` and ``last``: the slices of ``windows``."""
-        growth, slide, shown = self.growth, self.spec.slide, self.passed.shown
-        low = first if shown in (NONE, FOREVER) else np.maximum(first, shown + slide)
+        growth, slide, last_shown = self.growth, self.spec.slide, self.passed.shown
+        low = first if last_shown in (NONE, FOREVER) else np.maximum(first, last_shown + slide)
         ends = growth.ends[windows]
         if self.spec.gap:
             high = np.minimum(passed.last, (ends - 1) // slide * slide)
@@ -174,26 +174,26 @@ class Steps:
         high = np.minimum(high, growth.until[windows])
         counts = np.where(high >= low, (high - low) // slide + 1, 0)
         rows = np.repeat(np.arange(len(windows)), counts)
-        place = np.arange(len(rows)) - np.repeat(np.cumsum(counts) - counts, counts)
+        step_number = np.arange(len(rows)) - np.repeat(np.cumsum(counts) - counts, counts)
         closing = np.zeros(len(windows), np.bool_)
         if self.spec.gap:
             closing = (ends <= passed.upto) & (growth.heirs[windows] < 0)
         return Points(
             np.concatenate([windows[rows], windows[closing]]),
-            np.concatenate([low[rows] + place * slide, ends[closing]]),
+            np.concatenate([low[rows] + step_number * slide, ends[closing]]),
         )
 
     def _furthest(self) -> Ints:
         """Of windows that nothing ends the last step in which a row that came to them counts first."""
-        found = np.full(len(self.growth), NONE, np.int64)
-        known = np.where(self.open.wakes == FOREVER, NONE, self.open.wakes)
-        np.maximum.at(found, self.growth.of[: len(self.open)], known)
-        np.maximum.at(found, self.came.windows, self.came.slices)
-        np.maximum.at(found, self.growth.final(), found.copy())
-        return found
+        last_steps = np.full(len(self.growth), NONE, np.int64)
+        arranged = np.where(self.open.wakes == FOREVER, NONE, self.open.wakes)
+        np.maximum.at(last_steps, self.growth.of[: len(self.open)], arranged)
+        np.maximum.at(last_steps, self.came.windows, self.came.slices)
+        np.maximum.at(last_steps, self.growth.final(), last_steps.copy())
+        return last_steps
 
-    def _keep(self, parts: Parts, place: Ints, final: Ints, gone: Mask) -> None:
-        """What stays open, and what was counted of it."""
+    def _keep(self, parts: Parts, open_index: Ints, final: Ints, gone: Mask) -> None:
+        """Stores the windows that stay open, and their pieces."""
         before = self.growth.of[: len(self.open)]
         after, touched = self._after(final)
         stays = ~gone[final[before]] & (after.names[final[before]] == self.open.names)
@@ -201,34 +201,34 @@ class Steps:
         self.kept.keep(after.take(touched & ~gone))
         if self.spec.gap:
             self.kept.look_again(after.take(self._asleep(final) & ~gone))
-        self._keep_pieces(parts, place, final, gone, after)
+        self._keep_pieces(parts, open_index, final, gone, after)
 
-    def _keep_pieces(self, parts: Parts, place: Ints, final: Ints, gone: Mask, after: Open) -> None:
+    def _keep_pieces(self, parts: Parts, open_index: Ints, final: Ints, gone: Mask, after: Open) -> None:
         old = np.zeros(len(parts), np.bool_)
-        old[: len(place)] = True
+        old[: len(open_index)] = True
         windows = final[parts.windows]
         slices, merge = parts.slices, not self.spec.pieces.layout.additive
         if merge and self.passed.upto != NONE:
             slices = np.where(slices <= self.passed.last, SHOWN, slices)
         same = old & (slices == parts.slices) & ~gone[windows]
-        same[: len(place)] &= after.names[windows[: len(place)]] == self.open.names[place]
+        same[: len(open_index)] &= after.names[windows[: len(open_index)]] == self.open.names[open_index]
         forgotten = np.flatnonzero(old & ~same)
-        taken = Parts(
+        removed = Parts(
             pieces=parts.pieces.take(pa.array(forgotten)),
-            windows=place[forgotten],
+            windows=open_index[forgotten],
             slices=parts.slices[forgotten],
         )
-        self.kept.write(taken, self.open, gone=True)
+        self.kept.write(removed, self.open, gone=True)
         stay = np.flatnonzero(~gone[windows] & (merge | ~same))
-        kept = Parts(pieces=parts.pieces.take(pa.array(stay)), windows=windows[stay], slices=slices[stay])
-        kept, numbers = kept.folded(self.spec.pieces)
+        written = Parts(pieces=parts.pieces.take(pa.array(stay)), windows=windows[stay], slices=slices[stay])
+        written, numbers = written.folded(self.spec.pieces)
         if merge:
-            # A record that nothing came to is there already.
-            changed = np.ones(len(kept), np.bool_)
-            alone = np.bincount(numbers, minlength=len(kept)) == 1
+            # A record without changes is already stored.
+            changed = np.ones(len(written), np.bool_)
+            alone = np.bincount(numbers, minlength=len(written)) == 1
             changed[numbers[same[stay]]] = ~alone[numbers[same[stay]]]
-            kept = kept.take(np.flatnonzero(changed))
-        self.kept.write(kept, after)
+            written = written.take(np.flatnonzero(changed))
+        self.kept.write(written, after)
 
     def _next_look(self) -> Ints:
         """When each window should be looked at again: when it ends, then when it is shut."""
@@ -255,7 +255,7 @@ class Steps:
         before = final[growth.of[: len(self.open)]]
         names = self.kept.new_names(len(growth))
         names[before[::-1]] = self.open.names[::-1]
-        # What nothing ends is not woken: there is its last step.
+        # A window that never ends is not woken: the field has its last step.
         wakes = np.minimum(self._next_look(), self._awake(final)) if self.spec.gap else self._furthest()
         touched = self._asleep(final) if self.spec.gap else np.zeros(len(growth), np.bool_)
         touched[growth.of[len(self.open) :][growth.of[len(self.open) :] >= 0]] = True
@@ -269,8 +269,10 @@ class Steps:
 
 def shown_once(steps: Steps, state: StateStore, epoch: EpochContext, parts: Parts, stored: Parts) -> pa.Table:
     """The output of windows that show every step once; ``parts``: all that is held, folded."""
-    found = steps.results(parts, steps.points(parts, steps.passed), state, epoch) if len(parts) else None
-    if found is None:
+    results_and_points = (
+        steps.results(parts, steps.points(parts, steps.passed), state, epoch) if len(parts) else None
+    )
+    if results_and_points is None:
         return steps.spec.output_schema().empty_table()
-    results, points = found
+    results, points = results_and_points
     return steps.spec.given(results, steps.growth.starts[points.windows], points.ends, epoch)

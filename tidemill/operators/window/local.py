@@ -1,4 +1,4 @@
-"""The part of an aggregation in windows that is done before the exchange, where the rows are made."""
+"""The local phase of an aggregation in windows, before the exchange."""
 
 from __future__ import annotations
 
@@ -31,22 +31,23 @@ class LocalSlices:
 
     @cached_property
     def marked(self) -> GroupAggregateSpec:
-        """By watermark as well."""
+        """The aggregation grouped by watermark, too."""
         keys = ((END, _NUMBER), (WATERMARK_COLUMN, _NUMBER), *self.keys)
         return replace(self.group, keys=keys)
 
     def combine(self, table: pa.Table, ends: Ints, marks: Ints) -> pa.Table:
-        """``marks``: the watermark that each row is judged by."""
-        place = table.schema.get_field_index(WATERMARK_COLUMN)
-        rows = table.set_column(place, WATERMARK_COLUMN, to_arrow(Vec(marks), _NUMBER))
+        """Combines rows by slice, key and mark. ``marks``: the watermark that decides whether a row is
+        late."""
+        column_index = table.schema.get_field_index(WATERMARK_COLUMN)
+        rows = table.set_column(column_index, WATERMARK_COLUMN, to_arrow(Vec(marks), _NUMBER))
         rows = rows.append_column(END, to_arrow(Vec(ends), _NUMBER))
         own = single(table.column(HASH_COLUMN))
         hashes = hash_columns([rows.column(name) for name, _ in self.marked.keys], len(rows))
-        place = rows.schema.get_field_index(HASH_COLUMN)
-        rows = rows.set_column(place, HASH_COLUMN, to_arrow(Vec(hashes), pa.uint64()))
+        column_index = rows.schema.get_field_index(HASH_COLUMN)
+        rows = rows.set_column(column_index, HASH_COLUMN, to_arrow(Vec(hashes), pa.uint64()))
         grouped = self.marked.grouped(contiguous(self.marked.ordered(rows)))
         groups = grouped.groups
         combined = self.marked.combined(grouped)
-        place = combined.schema.get_field_index(HASH_COLUMN)
-        combined = combined.set_column(place, HASH_COLUMN, own.take(pa.array(groups.heads)))
+        column_index = combined.schema.get_field_index(HASH_COLUMN)
+        combined = combined.set_column(column_index, HASH_COLUMN, own.take(pa.array(groups.heads)))
         return combined.append_column(ROWS, pa.array(np.asarray(groups.sizes, np.int64)))

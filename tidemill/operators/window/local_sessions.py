@@ -1,17 +1,14 @@
-"""The part of an aggregation in sessions that is done before the exchange, where the rows are made.
+"""The local phase of an aggregation in sessions, before the exchange.
 
-A *stretch* is rows of one key that touch one another, none of which was behind the watermark when it came
-(the watermark had not reached the millisecond before it): such rows are of one session whatever came before
-or comes after, as nothing that they touch can be gone. What is behind goes as it is, and ends the stretches
-of its key: which sessions it meets depends on the rows before it.
+A *stretch* is a set of rows of one key that touch one another, none of which was behind the watermark when it
+came (the watermark had not reached the millisecond before it). Such rows are in one session, whatever other
+rows come, because no session that they touch can be gone. A row behind the watermark is sent unchanged, and
+ends the stretches of its key, because its session depends on the rows before it.
 
-A task knows the watermark over its own rows only. Where that of the rows before the task turns out to be
-further than a stretch's first row, and something near it may be gone, nobody can say any more what its rows
-would have been one by one: the step says so (``AGAIN``), and the epoch runs again with the rows as they
-are. That this is rare is what ``settling`` is for: the first rows of a chunk tell how far time has come.
-
-Cost: of a chunk one sort by key, one by key and time, and what it costs to cut pieces; a tenth of that where
-some keys show that it does not pay.
+A task only knows the watermark of its own rows. If the watermark of the rows before the task turns out to be
+beyond a stretch's first row, and a session near it may be gone, the result of the single rows is unknown.
+Then the step reports ``AGAIN``, and the epoch runs again with uncombined rows. ``settling`` makes this rare:
+the first rows of a chunk tell how far time is.
 """
 
 from __future__ import annotations
@@ -62,13 +59,14 @@ class LocalSessions:
     settling: int = _SETTLING
 
     def combine(self, table: pa.Table) -> pa.Table:
-        """``table`` itself where some of its rows tell that it would not become much smaller."""
+        """The combined rows; ``table`` itself if a sample shows that it would not shrink much."""
         if len(table) > _LOOKED_AT and not any(map(self._shrinks, _samples(table))):
             return table
         return self._combined(table)
 
     def condensed(self, table: pa.Table) -> pa.Table:
-        """Pieces of stretches; the first of each tells (``TELLS``) all that there is to know of it."""
+        """Pieces of stretches. The first piece of each is marked (``TELLS``), because it describes the
+        stretch."""
         pieces = by_arrival(self._combined(table))
         first = _firsts(pieces, vector(single(pieces.column(HASH_COLUMN))).values)
         return pieces.append_column(TELLS, pa.array(first))
@@ -90,12 +88,12 @@ class LocalSessions:
         return steady
 
     def apart(self, table: pa.Table) -> pa.Table:
-        """Each row for itself."""
+        """Each row as its own stretch."""
         table = self._in_order(table)
         return self._of(table, np.arange(len(table)))
 
     def pieces_of(self, rows: pa.Table, windows: Ints) -> pa.Table:
-        """The pieces that ``combine`` gave, as those of ``windows``."""
+        """The pieces from ``combine``, assigned to ``windows``."""
         schema = self.pieces.schema
         pieces = rows.append_column(END, to_arrow(Vec(windows), _NUMBER)).select(schema.names).cast(schema)
         return self.pieces.folded(pieces) if len(pieces) else pieces
@@ -151,18 +149,20 @@ class LocalSessions:
             _UNTIL: sequence[first + sizes - 1],
             ROWS: sizes,
         }
-        given = pieces.drop_columns([END])
-        given = given.append_column(HASH_COLUMN, table.column(HASH_COLUMN).take(pa.array(order[first][each])))
-        given = given.append_column(
+        output = pieces.drop_columns([END])
+        output = output.append_column(
+            HASH_COLUMN, table.column(HASH_COLUMN).take(pa.array(order[first][each]))
+        )
+        output = output.append_column(
             self.time, to_arrow(Vec(starts[each]), table.schema.field(self.time).type)
         )
         for name, values in numbers.items():
-            given = given.append_column(name, to_arrow(Vec(values[each]), _NUMBER))
-        return given
+            output = output.append_column(name, to_arrow(Vec(values[each]), _NUMBER))
+        return output
 
 
 def _samples(table: pa.Table) -> Iterator[pa.Table]:
-    """The first rows, which show a key that most have, and all rows of some keys."""
+    """Two samples: the first rows, which reveal a dominant key, and all rows of some keys."""
     yield table.slice(0, _LOOKED_AT)
     hashes = table.column(HASH_COLUMN).combine_chunks().to_numpy()
     some = np.flatnonzero(hashes % _ONE_KEY_IN == 0)
@@ -173,15 +173,15 @@ def _samples(table: pa.Table) -> Iterator[pa.Table]:
 def sessions_of(
     rows: pa.Table, keys: Ints, open_: Open, *, time: str, gap: int, marks: Ints
 ) -> Sessions | None:
-    """What open sessions and then ``rows``, of which some may be pieces of stretches, become; ``marks``: the
-    last time that had come before each. None where that cannot be told. Cost: that of the stretches."""
+    """The sessions from open sessions and ``rows``, which may be pieces of stretches. ``marks``: the time
+    reached before each row. None if they cannot be determined. Cost: that of the stretches."""
     first = _firsts(rows, keys)
     if first.all():
         spans = _spans_of(rows, keys, open_, time=time, gap=gap, marks=marks)
-        return None if _undecided(spans, rows, gap) else merge(spans)
+        return None if _is_undecided(spans, rows, gap) else merge(spans)
     chosen = rows.take(pa.array(np.flatnonzero(first)))
     spans = _spans_of(chosen, keys[first], open_, time=time, gap=gap, marks=marks[first])
-    if _undecided(spans, chosen, gap):
+    if _is_undecided(spans, chosen, gap):
         return None
     sessions = merge(spans)
     each = len(open_) + np.cumsum(first) - 1
@@ -189,7 +189,7 @@ def sessions_of(
 
 
 def _firsts(rows: pa.Table, keys: Ints) -> Mask:
-    """Which of ``rows`` are no further pieces of the stretch that the one before is of."""
+    """The mask of rows that begin a stretch."""
     first = np.ones(len(rows), np.bool_)
     if LAST in rows.schema.names and len(rows):
         names = (SEQUENCE_COLUMN, _UNTIL, LAST)
@@ -199,7 +199,7 @@ def _firsts(rows: pa.Table, keys: Ints) -> Mask:
 
 
 def _spans_of(rows: pa.Table, keys: Ints, open_: Open, *, time: str, gap: int, marks: Ints) -> Spans:
-    """Open sessions, then ``rows``, of which some may be stretches; ``marks``: the last time that had come
+    """The spans of open sessions, then of ``rows``, which may be stretches. ``marks``: the time reached
     before each."""
     nothing = np.zeros(0, np.int64)
     times = vector(rows.column(time)).values // MICROSECONDS if len(rows) else nothing
@@ -207,10 +207,9 @@ def _spans_of(rows: pa.Table, keys: Ints, open_: Open, *, time: str, gap: int, m
     return Spans.behind(open_, keys, times, ends, marks)
 
 
-def _undecided(spans: Spans, rows: pa.Table, gap: int) -> bool:
-    """Whether there is a stretch among ``rows`` that may not be what its rows would be one by one: the first
-    of them may be late, or may have come when a session near it was gone, or a row whose session depends on
-    those before it came between them."""
+def _is_undecided(spans: Spans, rows: pa.Table, gap: int) -> bool:
+    """Whether a stretch among ``rows`` may differ from its single rows: its first row may be late, or may
+    have come when a session near it was gone, or a row behind the watermark came between its rows."""
     if LAST not in rows.schema.names or len(rows) == 0:
         return False
     many = np.concatenate([np.zeros(spans.stored, np.bool_), vector(rows.column(ROWS)).values > 1])
@@ -227,12 +226,13 @@ def _undecided(spans: Spans, rows: pa.Table, gap: int) -> bool:
 
 
 def _between(keys: Ints, first: Ints, last: Ints, many: Mask, behind: Mask) -> bool:
-    """Whether one that was ``behind`` came between the ``first`` and ``last`` row of a stretch of its key."""
+    """Whether a row that was ``behind`` came between the ``first`` and ``last`` row of a stretch of its
+    key."""
     distinct, ranks = np.unique(np.concatenate([first, last]), return_inverse=True)
     ranks = ranks.reshape(-1) + np.tile(keys, 2) * (len(distinct) + 1)
     begun, ended = ranks[: len(keys)], ranks[len(keys) :]
     order = np.flatnonzero(many)[np.argsort(begun[many], kind="stable")]
-    # The furthest end so far of each key: those of a later key are above all earlier ones.
+    # The furthest end so far of each key; ends of a later key are above all earlier ends.
     furthest = np.maximum.accumulate(ended[order])
-    places = np.searchsorted(begun[order], begun[behind], side="left") - 1
-    return bool(((places >= 0) & (furthest[places] > begun[behind])).any())
+    first_index = np.searchsorted(begun[order], begun[behind], side="left") - 1
+    return bool(((first_index >= 0) & (furthest[first_index] > begun[behind])).any())

@@ -1,4 +1,4 @@
-"""The rows that windows give when they fire: keys, results, and the columns that tell the window."""
+"""The output rows of windows: keys, results, and window columns."""
 
 from __future__ import annotations
 
@@ -21,10 +21,10 @@ _STAMP = pa.timestamp("us")
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class WindowColumns:
-    """The output columns that tell a window: its start, its end, the time attribute; '' where not asked for.
+    """The output columns of a window: its start, its end, the time attribute; '' if not needed.
 
-    ``rowtime`` is the window's last millisecond, of type ``rowtime_type``. ``shown_by``: the clock that start
-    and end are shown by, where windows are told by instants.
+    ``rowtime`` is the window's last millisecond, of type ``rowtime_type``. ``shown_by``: the clock that
+    converts start and end to local time, if windows are instants.
     """
 
     start: str = ""
@@ -52,8 +52,8 @@ class WindowColumns:
     def shown(
         self, results: pa.Table, starts: Ints, ends: Ints, last: Ints, schema: pa.Schema, epoch: EpochContext
     ) -> pa.Table:
-        """``results`` with each row's window, in the order in which the windows end, whatever epoch that is
-        in; ``last``: the instant of its last millisecond."""
+        """``results`` with each row's window, in the order of the windows' ends, whatever the epoch.
+        ``last``: the instant of the window's last millisecond."""
         order = np.argsort(last, kind="stable")
         results = results.take(pa.array(order))
         starts, ends = (self.shown_by.all_local(bounds[order]) for bounds in (starts, ends))
@@ -63,6 +63,6 @@ class WindowColumns:
         columns[self.end] = to_arrow(Vec(ends * MICROSECONDS), _STAMP)
         columns[self.rowtime] = to_arrow(Vec(last * MICROSECONDS), self.rowtime_type or _STAMP)
         columns[SEQUENCE_COLUMN] = pa.array((epoch.epoch << 32) + np.arange(len(results), dtype=np.int64))
-        # Whatever works on by the window's time gets its row just before that time has come.
+        # Operators by time above get the row just before the watermark reaches the window's time.
         columns[WATERMARK_COLUMN] = to_arrow(Vec(last - 1), pa.int64())
         return pa.table([columns[name] for name in schema.names], schema=schema)

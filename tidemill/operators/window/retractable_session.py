@@ -1,11 +1,11 @@
-"""Aggregation in sessions of rows that may be taken back: a session is of the rows that are left of it.
+"""Aggregation in sessions over input with retractions: a session consists of its remaining rows.
 
-State is by time in place of by session (see ``netting``): how many rows of a key have it, and what they add
-up to. Sessions are made of the times when their key is looked at: at the end of each time's span, and when
-rows of the key come.
+State is by time instead of by session: for each key and time the number of rows, and their pieces. Sessions
+are formed from the times when their key is processed: at the end of each time's span, and when rows of the
+key come.
 
-Cost of an epoch: the keys that have rows or whose time has come, with all their times whose sessions are
-open; the pieces of sessions that fire, and where pieces are accumulators those that rows go to.
+Cost of an epoch: the keys that have rows or whose time has come, with all times of their open sessions; the
+pieces of sessions that fire; and, if pieces are accumulators, the pieces that rows change.
 """
 
 from __future__ import annotations
@@ -69,12 +69,12 @@ class RetractableSessionSpec(SessionShape):
         numbers = numbers[: len(rows)]
         if len(keys.hashes) == 0:
             return self.output_schema().empty_table()
-        kept = _Kept(tables=self.tables, store=state, keys=keys)
-        before, counts = kept.times(self.gap)
+        state_of_keys = _Kept(tables=self.tables, store=state, keys=keys)
+        before, counts = state_of_keys.times(self.gap)
         times = netted(self._spans(before, rows, numbers), np.concatenate([counts, _each(rows)]), self.gap)
         self.note_hot(keys, numbers, before.keys, epoch)
         self.add_late(rows, times.of[len(before) :] == LATE, epoch)
-        fired = _Change(self, kept, before, times, upto).apply(rows)
+        fired = _Change(self, state_of_keys, before, times, upto).apply(rows)
         if len(fired) == 0:
             return self.output_schema().empty_table()
         results = self.pieces.results(contiguous(fired), state.scratch(), epoch)
@@ -89,23 +89,23 @@ class RetractableSessionSpec(SessionShape):
 
 
 def _each(rows: pa.Table) -> Ints:
-    """How often each row is there: one that is taken back less than not at all."""
+    """The weight of each row; a retraction has a negative weight."""
     weights = weights_of(rows) if len(rows) else None
     return np.ones(len(rows), np.int64) if weights is None else weights
 
 
 @dataclass(frozen=True, kw_only=True)
 class _Kept(SessionState):
-    """Times in place of sessions."""
+    """State by time instead of by session."""
 
     def times(self, gap: int) -> tuple[Open, Ints]:
-        """All of the keys, and how many rows each has."""
+        """All times of the keys, and the number of rows of each."""
         owners, rows = self.store.table(self.tables.sessions).gather(self.keys.hashes, self.keys.columns)
         at, counts = (vector(single(rows.column(name))).values for name in (SESSION, _COUNT))
         return _sessions_of_one(owners, at, gap), counts
 
     def count(self, keys: Ints, at: Ints, counts: Ints) -> None:
-        """How many rows times have from now on; none: forgotten."""
+        """Stores the number of rows of times; times without rows are removed."""
         layout = self.tables.sessions
         names = to_arrow(Vec(at), pa.int64())
         columns = {f.name: c for f, c in zip(layout.keys, self.keys.take(keys), strict=True)}
@@ -116,7 +116,7 @@ class _Kept(SessionState):
 
 @dataclass(frozen=True, slots=True)
 class _Change:
-    """What an epoch makes of the times that were: ``times.of`` says what each became."""
+    """One epoch of the stored times; ``times.of`` has the new time of each."""
 
     spec: RetractableSessionSpec
     kept: _Kept
@@ -125,7 +125,7 @@ class _Change:
     upto: int
 
     def apply(self, rows: pa.Table) -> pa.Table:
-        """The pieces of the sessions that fire, by session; the state is that of what stays open."""
+        """The pieces of the sessions that fire, by session. Stores the sessions that stay open."""
         times = self.times
         fires = np.zeros(len(times.at), np.bool_)
         in_one = times.sessions != NOWHERE
@@ -138,8 +138,8 @@ class _Change:
         stays = pieces.filter(pa.array(~gone[of]))
         self.kept.put(stays, times.keys, times.at)
         fired = pieces.filter(pa.array(fires[of]))
-        place = fired.schema.get_field_index(END)
-        return fired.set_column(place, END, to_arrow(Vec(times.sessions[ends_of(fired)]), pa.int64()))
+        column_index = fired.schema.get_field_index(END)
+        return fired.set_column(column_index, END, to_arrow(Vec(times.sessions[ends_of(fired)]), pa.int64()))
 
     def _came(self) -> tuple[Mask, Mask]:
         """Which times rows came for, and which were there before."""
@@ -151,10 +151,10 @@ class _Change:
         return came, there
 
     def _old(self, gone: Mask, came: Mask) -> pa.Table:
-        """The pieces that are shown, dropped or replaced, by time."""
+        """The pieces that are emitted, removed or replaced, by time."""
         of = self.times.of[: len(self.before)]
-        wanted = gone | came if rewritten(self.spec.pieces) else gone
-        chosen = wanted[of]
+        is_read = gone | came if rewritten(self.spec.pieces) else gone
+        chosen = is_read[of]
         return self.kept.take(self.before.take(chosen), of[chosen], gone[of[chosen]])
 
     def _new(self, rows: pa.Table) -> pa.Table:
@@ -166,11 +166,12 @@ class _Change:
         return self.spec.pieces.cut(rows.take(pa.array(chosen)))
 
     def _count(self, gone: Mask, came: Mask, there: Mask) -> None:
-        """The times that stay, and when their keys are looked at: when a session could end with them."""
+        """Stores the remaining times, and when their keys are processed: when a session could end with
+        them."""
         times = self.times
         # In this order: a time may go with its session, and come again.
-        for told, counts in ((gone & there, np.zeros_like(times.counts)), (came & ~gone, times.counts)):
-            self.kept.count(times.keys[told], times.at[told], counts[told])
+        for changed, counts in ((gone & there, np.zeros_like(times.counts)), (came & ~gone, times.counts)):
+            self.kept.count(times.keys[changed], times.at[changed], counts[changed])
         new = came & ~gone & ~there
         self.kept.look_again(_sessions_of_one(times.keys[new], times.at[new], self.spec.gap))
 

@@ -1,18 +1,19 @@
-"""Aggregation in sessions of rows that only come: one row per session and key.
+"""Aggregation in sessions over insert-only input: one row per session and key.
 
-A row's span [time, time + gap) merges with every open session of its key that it overlaps or touches, also
-with several. It is late only where it meets none and its own span has come to its end; a session ends when
-the watermark has reached its last millisecond, wherever the epoch was cut (see ``assigners.session``). A
-session is open until it is shut (see ``triggers.trigger``). A session that grows or takes in others is
-another session then: what was shown of it, and of those it took in, is taken back. Rows that can be taken
-back are for ``retractable_session``; but by processing time, and with a trigger that shows sessions again,
-such a row goes from the session that is open, whose bounds stay.
+A row's span [time, time + gap) merges with every open session of its key that it overlaps or touches. It is
+late only if it meets no session and its own span has ended. A session ends when the watermark has reached its
+last millisecond, whatever the cut of epochs (see ``assigners.session``), and is open until it is shut (see
+``triggers.trigger``). A session that grows or merges becomes another session: emitted results of the old
+sessions are retracted.
 
-Rows that only come can be put together where they are made, as far as they are of one session whatever else
-there is (see ``local_sessions``).
+Input with retractions needs ``retractable_session``. By processing time, and with early or late results, a
+retraction removes a row from its open session, whose bounds stay.
+
+Insert-only rows can be combined before the exchange, if they are certainly in one session
+(``local_sessions``).
 
 Cost of an epoch: the keys that have rows or whose time has come, with their open sessions; the pieces of
-sessions that are shown, merge or are shut, and where pieces are accumulators those that rows go to.
+sessions that emit, merge or are shut; and, if pieces are accumulators, the pieces that rows change.
 """
 
 from __future__ import annotations
@@ -52,10 +53,10 @@ class SessionAggregateSpec(SessionShape):
 
     @property
     def fingerprint(self) -> str:
-        kept = self.tables.counted.schema
-        facts = f"session-aggregate {kept} {self.gap}{self.counted_by}"
+        schema = self.tables.counted.schema
+        facts = f"session-aggregate {schema} {self.gap}{self.counted_by}"
         if self.trigger.repeats:
-            layouts = kept, self.shown.layout.schema
+            layouts = schema, self.shown.layout.schema
             facts = f"emitting-session {layouts} {self.gap}{self.counted_by}"
         return hashlib.sha256(facts.encode()).hexdigest()[:16]
 
@@ -75,8 +76,8 @@ class SessionAggregateSpec(SessionShape):
             return self.output_schema().empty_table()
         keys, numbers = self.keys_of(asking)
         numbers = numbers[: len(rows)]
-        kept = SessionState(tables=self.tables, store=state, keys=keys)
-        open_ = kept.open()
+        state_of_keys = SessionState(tables=self.tables, store=state, keys=keys)
+        open_ = state_of_keys.open()
         marks = self.reached(rows, self.trigger.lateness)
         sessions = sessions_of(rows, numbers, open_, time=self.time, gap=self.gap, marks=marks)
         if sessions is None:
@@ -85,7 +86,7 @@ class SessionAggregateSpec(SessionShape):
         self.note_hot(keys, numbers, open_.keys, epoch)
         self.add_late(rows, sessions.of[len(open_) :] < 0, epoch)
         at = self.trigger.horizons(self.clock, epoch)
-        return _Step(self, kept, open_, sessions, epoch, at, looked).run(rows, asking[2:])
+        return _Step(self, state_of_keys, open_, sessions, epoch, at, looked).run(rows, asking[2:])
 
     def looked_at(self, epoch: EpochContext) -> int:
         """Up to when sessions are looked at: an instant if they are shown again, else a local time."""
@@ -106,7 +107,7 @@ class SessionAggregateSpec(SessionShape):
 
 @dataclass(frozen=True, slots=True)
 class _Step:
-    """What an epoch makes of the sessions that were open: ``sessions.of`` says what each became."""
+    """One epoch of the open sessions; ``sessions.of`` has the new session of each."""
 
     spec: SessionAggregateSpec
     kept: SessionState
@@ -129,12 +130,12 @@ class _Step:
         if not self.spec.trigger.repeats:
             output = self._once(self._pieces(rows, names, lost, merged, shows, shut))
         else:
-            told = self._told(sessions.keys, names)
-            shows |= self._wanted(told, due)
+            identities = self._told(sessions.keys, names)
+            shows |= self._wanted(identities, due)
             pieces = self._pieces(rows, names, lost, merged, shows, shut)
-            output = self._again(pieces, told, shows, touched & ~ended, lost)
-            self._wait(told, touched & ~shows & ~shut, ended)
-            self.spec.shown.forget(told.filter(pa.array(shut)), self.kept.store)
+            output = self._again(pieces, identities, shows, touched & ~ended, lost)
+            self._wait(identities, touched & ~shows & ~shut, ended)
+            self.spec.shown.forget(identities.filter(pa.array(shut)), self.kept.store)
         self.kept.forget(self.open.take(lost | shut[before]))
         self._keep(heirs, names, touched, ended, shut)
         return output
@@ -145,7 +146,7 @@ class _Step:
         return names
 
     def _shows(self, heirs: Ints, touched: Mask, ended: Mask, shut: Mask) -> Mask:
-        """Which sessions show what they have: those that end, and as the trigger says."""
+        """The sessions that emit: sessions that end, and others as the trigger says."""
         trigger = self.spec.trigger
         if not trigger.repeats:
             return ended
@@ -159,13 +160,13 @@ class _Step:
     def _pieces(
         self, rows: pa.Table, names: Ints, lost: Mask, merged: Mask, shows: Mask, shut: Mask
     ) -> pa.Table:
-        """The pieces of the sessions that show something; those of sessions that stay open are kept."""
+        """The pieces of the sessions that emit. The pieces of sessions that stay open are stored."""
         before = self.sessions.of[: len(self.open)]
-        gone = taken = lost | shut[before]
+        is_gone = is_removed = lost | shut[before]
         if rewritten(self.spec.pieces):
-            taken = gone | ((self.sessions.rows > 0) | merged | shows)[before]
-        old = [self.kept.take(self.open.take(taken), before[taken], gone[taken])]
-        only_read = shows[before] & ~taken
+            is_removed = is_gone | ((self.sessions.rows > 0) | merged | shows)[before]
+        old = [self.kept.take(self.open.take(is_removed), before[is_removed], is_gone[is_removed])]
+        only_read = shows[before] & ~is_removed
         if only_read.any():
             nothing = np.zeros(int(np.count_nonzero(only_read)), np.bool_)
             old.append(self.kept.take(self.open.take(only_read), before[only_read], nothing))
@@ -189,7 +190,7 @@ class _Step:
     # -- what is shown ---------------------------------------------------------------------------------
 
     def _results(self, pieces: pa.Table) -> tuple[pa.Table, Ints]:
-        """What sessions have now, and which each row is of."""
+        """The current results of sessions, and the session of each row."""
         results = self.spec.pieces.results(contiguous(pieces), self.kept.store.scratch(), self.epoch)
         return results, ends_of(results)
 
@@ -199,25 +200,30 @@ class _Step:
         results, of = self._results(pieces)
         return self.spec.given(results, self.sessions.starts[of], self.sessions.ends[of], self.epoch)
 
-    def _again(self, pieces: pa.Table, told: pa.Table, shows: Mask, open_: Mask, lost: Mask) -> pa.Table:
-        """What has changed of sessions that show something. If nothing is shown early, what was shown of
-        sessions that are ``open_`` again is taken back; so is that of ``lost`` ones."""
+    def _again(
+        self, pieces: pa.Table, identities: pa.Table, shows: Mask, open_: Mask, lost: Mask
+    ) -> pa.Table:
+        """The changes of sessions that emit. Results of ``lost`` sessions are retracted. Without early
+        results, results of sessions that are ``open_`` again are retracted, too."""
         spec = self.spec
         hides = open_ if spec.trigger.early is None else np.zeros(len(open_), np.bool_)
         gone = self.open.take(lost)
-        asked = [told.filter(pa.array(shows | hides)), self._told(gone.keys, gone.names)]
+        window_parts = [identities.filter(pa.array(shows | hides)), self._told(gone.keys, gone.names)]
         return spec.changed(
-            distinct(pa.concat_tables(asked)), self._now(pieces, told), self.kept.store, self.epoch
+            distinct(pa.concat_tables(window_parts)),
+            self._now(pieces, identities),
+            self.kept.store,
+            self.epoch,
         )
 
-    def _now(self, pieces: pa.Table, told: pa.Table) -> pa.Table:
-        """What sessions have now: name, key, bounds, and results."""
+    def _now(self, pieces: pa.Table, identities: pa.Table) -> pa.Table:
+        """The current name, key, bounds and results of sessions."""
         nothing = self.spec.nothing_changed()
         if len(pieces) == 0:
             return nothing
         results, of = self._results(pieces)
         columns = {name: results.column(name) for name in results.column_names}
-        columns[END] = told.column(END).take(pa.array(of))
+        columns[END] = identities.column(END).take(pa.array(of))
         columns[START] = to_arrow(Vec(self.sessions.starts[of]), pa.int64())
         columns[LAST] = to_arrow(Vec(self.sessions.ends[of]), pa.int64())
         names = nothing.column_names
@@ -230,22 +236,22 @@ class _Step:
         columns = [to_arrow(Vec(names), pa.int64()), *self.kept.keys.take(keys)]
         return pa.table(columns, schema=self.spec.shown.identity)
 
-    def _wanted(self, told: pa.Table, due: list[pa.Table]) -> Mask:
+    def _wanted(self, identities: pa.Table, due: list[pa.Table]) -> Mask:
         """The sessions whose timers are due."""
-        wanted = np.zeros(len(told), np.bool_)
+        is_due = np.zeros(len(identities), np.bool_)
         for windows in due:
-            places = places_in(told, windows)
-            wanted[places[places >= 0]] = True
-        return wanted
+            positions = places_in(identities, windows)
+            is_due[positions[positions >= 0]] = True
+        return is_due
 
-    def _wait(self, told: pa.Table, waits: Mask, ended: Mask) -> None:
-        """Timers of what is not shown yet."""
+    def _wait(self, identities: pa.Table, waits: Mask, ended: Mask) -> None:
+        """Sets timers for changes that are not emitted yet."""
         spec, state = self.spec, self.kept.store
-        over, ahead = (told.filter(pa.array(waits & where)) for where in (ended, ~ended))
+        over, ahead = (identities.filter(pa.array(waits & where)) for where in (ended, ~ended))
         spec.timers.wait(spec.trigger, over, ahead, state, self.epoch.time)
 
     def _keep(self, heirs: Ints, names: Ints, touched: Mask, ended: Mask, shut: Mask) -> None:
-        """The sessions that stay open, and when they are looked at: at once where nothing would otherwise."""
+        """Stores the sessions that stay open, and when they are processed next."""
         sessions, old = self.sessions, heirs >= 0
         next_look = self.spec.next_look(sessions.ends, ended)
         wakes = np.full(len(sessions), FOREVER, np.int64)

@@ -1,4 +1,4 @@
-"""What aggregations in sessions are told, and what they do of their work before the exchange."""
+"""The common spec of aggregations in sessions, and their local phase."""
 
 from __future__ import annotations
 
@@ -67,5 +67,5 @@ class SessionShape(WindowShape):
 
     def merged(self, raw: list[pa.Table], combined: list[pa.Table]) -> tuple[Self, pa.Table]:
         """Where some of the rows came combined, the others stand for themselves."""
-        rest = [self.local.apart(pa.concat_tables(raw))] if raw else []
-        return replace(self, partial_input=True), pa.concat_tables([*combined, *rest])
+        single_rows = [self.local.apart(pa.concat_tables(raw))] if raw else []
+        return replace(self, partial_input=True), pa.concat_tables([*combined, *single_rows])

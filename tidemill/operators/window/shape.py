@@ -1,4 +1,4 @@
-"""What all aggregations in windows are told: keys, calls, time, trigger, and the columns that they show."""
+"""The common spec of aggregations in windows: keys, calls, time, trigger, and output columns."""
 
 from __future__ import annotations
 
@@ -57,7 +57,7 @@ class WindowShape:
 
     @property
     def group(self) -> GroupAggregateSpec:
-        """The aggregation that is done."""
+        """The aggregation that runs."""
         return self.asked
 
     @cached_property
@@ -77,7 +77,7 @@ class WindowShape:
 
     @property
     def aggregates_rows_that_stay(self) -> bool:
-        """Whether equal rows count alike whenever they come, and are never taken back."""
+        """Whether rows are insert-only, and equal rows count alike whenever they come."""
         return self.rows is None and not self.retracts and not self.group.needs_sequence
 
     # -- rows ------------------------------------------------------------------------------------------
@@ -95,14 +95,15 @@ class WindowShape:
         return Keys.of(columns, np.concatenate(hashes))
 
     def reached(self, rows: pa.Table, lateness: int = 0) -> Ints:
-        """The local time that had come before each row; ``lateness``: for how many ms more it counts."""
+        """The local time that was reached before each row, minus the allowed ``lateness`` in ms."""
         if len(rows) == 0:
             return np.zeros(0, np.int64)
         marks = vector(single(rows.column(WATERMARK_COLUMN))).values
         return self.clock.all_reached(all_held_back(marks, self.behind + lateness))
 
     def add_late(self, rows: pa.Table, late: Mask, epoch: EpochContext, sizes: Ints | None = None) -> None:
-        """Tells of ``rows`` that are ``late``, and of none twice; ``sizes``: how many each stands for."""
+        """Reports ``rows`` that are ``late``, each once. ``sizes``: the number of rows that each stands
+        for."""
         if late.any():
             once = np.ones(len(rows), np.bool_)
             if self.bucket:
@@ -118,8 +119,8 @@ class WindowShape:
             return
         counts = np.bincount(rows, minlength=len(keys.hashes))
         counts[open_] = 0
-        place = [name for name, _ in self.keys].index(self.bucket)
-        counts[vector(keys.columns[place]).values != 0] = 0
+        bucket_column = [name for name, _ in self.keys].index(self.bucket)
+        counts[vector(keys.columns[bucket_column]).values != 0] = 0
         hot = np.flatnonzero(counts >= self.hot)
         if len(hot):
             epoch.notes[HOT] = keys.hashes[hot].tolist()
@@ -146,7 +147,7 @@ class WindowShape:
 
     @cached_property
     def shown(self) -> ShownWindows:
-        """What windows have shown, if ``trigger`` shows a window again."""
+        """The emitted results of windows, if ``trigger`` emits a window again."""
         bounds = tuple((name, pa.int64()) for name in dict.fromkeys((START, *self.moving)))
         return ShownWindows(
             keys=self.keys,
@@ -157,14 +158,14 @@ class WindowShape:
 
     @cached_property
     def timers(self) -> Timers:
-        """Of windows that show a change later than with its epoch."""
+        """The timers of windows that emit a change later than in its epoch."""
         return Timers(identity=self.shown.identity)
 
-    def changed(self, asked: pa.Table, now: pa.Table, state: StateStore, epoch: EpochContext) -> pa.Table:
-        """The output for windows ``asked`` (distinct): from what they have shown to ``now``."""
-        if len(asked) == 0:
+    def changed(self, windows: pa.Table, now: pa.Table, state: StateStore, epoch: EpochContext) -> pa.Table:
+        """The output for distinct ``windows``: the changes from their emitted results to ``now``."""
+        if len(windows) == 0:
             return self.output_schema().empty_table()
-        changes = self.shown.changes(asked, now, state)
+        changes = self.shown.changes(windows, now, state)
         end = LAST if LAST in self.moving else END
         starts, ends = (vector(single(changes.column(name))).values for name in (START, end))
         return self.given(changes, starts, ends, epoch)

@@ -1,12 +1,12 @@
-"""COUNT(DISTINCT v) in windows by keys that share their values: an entry per value and slice, with a bit for
-each key (see ``operators.shared_distinct``).
+"""COUNT(DISTINCT v) in windows by keys that share their values: an entry per value and slice, with a bit per
+key (see ``operators.shared_distinct``).
 
-Rows are sent by the other columns of their keys and the value, so what a window gives here is a row for each
-key that has rows in this partition, and an aggregation above adds up those of all partitions.
+Rows are partitioned by the other key columns and the value. So a window emits a row per key with rows in this
+partition, and an aggregation above adds up the rows of all partitions.
 
-TUMBLE and HOP put the entries of a window's slices together when it fires. CUMULATE gives, at the end of each
-step, the values that are new in it, as rows of that time: an aggregation by the same windows above adds them
-up. What a window has given is kept until its last step is over; a slice's own entries go with the step.
+TUMBLE and HOP merge the entries of a window's slices when it fires. CUMULATE emits at the end of each step
+the step's new values, as rows of that time, and an aggregation by the same windows adds them up. The emitted
+values of a window are kept until its last step is over; a slice's entries are removed with the step.
 """
 
 from __future__ import annotations
@@ -36,7 +36,7 @@ _BY = (END,)
 
 @dataclass(frozen=True, slots=True)
 class ValueBits:
-    """The entries of slices, or of windows, as pieces: ``$end``, then what ``shared`` says of entries."""
+    """The entries of slices, or of windows, as pieces: ``$end``, then the columns of ``shared`` entries."""
 
     shared: SharedKeys
 
@@ -46,7 +46,7 @@ class ValueBits:
 
     @property
     def given(self) -> Layout:
-        """What windows that cumulate have given, by the last of their ends."""
+        """The emitted values of cumulating windows, by their last end."""
         return self._named("given")
 
     def _named(self, name: str) -> Layout:
@@ -76,9 +76,9 @@ class ValueBits:
         order = by_time_order(ends, codes)
         pieces, ends, codes = contiguous(pieces.take(pa.array(order))), ends[order], codes[order]
         columns = {name: single(pieces.column(name)) for name in self.shared.identity}
-        found = kept.lookup(ends, codes, list(columns.values()))
+        stored = kept.lookup(ends, codes, list(columns.values()))
         bits = bits_of(pieces)
-        before = np.where(found.there, found.vec(BITS).values, 0).astype(bits.dtype)
+        before = np.where(stored.there, stored.vec(BITS).values, 0).astype(bits.dtype)
         new = np.flatnonzero((bits & ~before > 0) & stays[order])
         put = {name: column.take(pa.array(new)) for name, column in columns.items()}
         put[BITS] = to_arrow(Vec((bits | before)[new]), self.shared.bits.type)
@@ -157,23 +157,24 @@ class SharedValuesSpec(WindowAggregateSpec):
         return self._with_windows(counts, ends_of(counts), epoch)
 
     def _steps(self, rows: pa.Table, ends: Ints, slices: Slices, state: StateStore) -> pa.Table:
-        """What is new in the steps that are over."""
+        """The new values of the steps that are over."""
         values = self.values
         values.add(values.cut(rows, ends, np.ones(len(ends), np.bool_)), slices.slices)
-        given = state.timeline(values.given)
+        emitted = state.timeline(values.given)
         over = values.stored(slices.slices.take_due(slices.at.upto))
-        found = over
+        new_values = over
         if len(over):
             last = self.windows.last_ends(ends_of(over))
-            found = values.first(contiguous(over), last, given, slices.at.upto)
-        given.forget_due(slices.at.upto)
-        return found
+            new_values = values.first(contiguous(over), last, emitted, slices.at.upto)
+        emitted.forget_due(slices.at.upto)
+        return new_values
 
 
-def _upto(bits: Bits, places: Ints) -> Bits:
-    """The bits of each, and of those before it in its segment, of which it is at ``places``."""
-    found, step = bits.copy(), 1
-    while step <= places.max(initial=0):
-        found |= np.where(places >= step, np.roll(found, step), 0).astype(bits.dtype)
+def _upto(bits: Bits, positions: Ints) -> Bits:
+    """The OR of each row's bits and the bits before it in its segment. ``positions``: of rows in their
+    segment."""
+    bits_so_far, step = bits.copy(), 1
+    while step <= positions.max(initial=0):
+        bits_so_far |= np.where(positions >= step, np.roll(bits_so_far, step), 0).astype(bits.dtype)
         step *= 2
-    return found
+    return bits_so_far

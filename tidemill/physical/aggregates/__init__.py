@@ -1,1 +1,1 @@
-"""Group aggregates: ``planning`` makes the node, the others its levels and phases."""
+"""Group aggregates: ``planning`` makes the node, the other modules its levels and phases."""

@@ -1,16 +1,16 @@
-"""COUNT(DISTINCT v) by keys that have few known values: every v once, with a bit for each of them.
+"""COUNT(DISTINCT v) by keys with few known values: keeps each v once, with a bit per key.
 
     SELECT k, COUNT(DISTINCT v) FROM t WHERE k IN ('A', 'B', 'other') GROUP BY k
 
-A set of values for each key keeps a v that comes under three keys three times. Here an operator by v (and by
-the other keys) keeps the keys under which it has come, a bit each, and hands on how many are new for each key
-(``operators.shared_distinct``); an aggregation adds these up. Over input from which rows go, an aggregation
-by v counts how many rows it has under each key, and the other one the keys under which there are any.
-Cost beside the plain way: an exchange of what is new, by key.
+A set of values per key stores a v of three keys three times. Instead, a lower operator, keyed by v and the
+other keys, stores a bit per key under which v has come (``operators.shared_distinct``). It sends the number
+of new values per key, and an upper aggregation adds these numbers up. If the input retracts rows, the lower
+operator counts the rows of v per key instead, and the upper one counts keys with rows. Extra cost: an
+exchange of the new values by key.
 
-``known_keys`` finds the values. Of GROUPING SETS every set has bits of its own, and rows need not be
-expanded. The result of each epoch is the same; changes within one are not, so it is for bundles only.
-Of windows (``shared_window``) an aggregation by window does the same.
+``known_keys`` finds the values. Each of the GROUPING SETS has its own bits, so rows are not expanded. The
+result of each epoch is the same, but the changes within an epoch are not, so only bundles use it.
+``window_reuse`` does the same for windows.
 """
 
 from __future__ import annotations
@@ -40,33 +40,33 @@ _WIDTHS: dict[type[t.LogicalType], float] = {
 }
 
 
-def shared(node: p.GroupAggregate) -> p.GroupAggregate:
-    """``node`` as it runs: the two operators where the keys share their state, else the plain one."""
+def share_distinct(node: p.GroupAggregate) -> p.GroupAggregate:
+    """The two operators for ``node`` if its keys share their state, otherwise ``node``."""
     if node.reuse is None:
         return node
     plain = replace(node, reuse=None)
     if not insert_only(node.input):
-        # Not done unasked: how many rows a value has under a key takes as much as a value.
+        # Only on request: the row count of a value and key is as large as a value.
         return _counted(plain, node.reuse, _flagged(node, node.reuse)) if node.reuse.forced else plain
     reuse = with_width(node.reuse, node.source, node.keys)
     return plain if reuse is None else _growing(plain, reuse)
 
 
-def unshared(node: p.PhysicalNode) -> p.PhysicalNode:
-    """``node`` without what ``shared`` made of it: the operators below it fold the changes of an epoch."""
+def without_sharing(node: p.PhysicalNode) -> p.PhysicalNode:
+    """``node`` without ``share_distinct``, because the operators below it fold the changes of an epoch."""
     alone = node.alone if isinstance(node, p.GroupAggregate) else None
     return alone or node
 
 
-def shared_part(node: p.GroupAggregate) -> p.PhysicalNode:
-    """The lower one of the operators of ``shared``, which keeps the values."""
+def shared_values_node(node: p.GroupAggregate) -> p.PhysicalNode:
+    """The lower operator of ``share_distinct``, which keeps the values."""
     below = node.source
     return below if isinstance(below, p.SharedDistinct) else below.inputs[0].inputs[0]
 
 
-def shared_reads(node: p.GroupAggregate) -> p.PhysicalNode:
-    """What the operators of ``shared`` read."""
-    below = shared_part(node)
+def shared_input(node: p.GroupAggregate) -> p.PhysicalNode:
+    """The input of the operators of ``share_distinct``."""
+    below = shared_values_node(node)
     if isinstance(below, p.SharedDistinct):
         return below.input.inputs[0]
     assert isinstance(below, p.GroupAggregate)
@@ -76,12 +76,12 @@ def shared_reads(node: p.GroupAggregate) -> p.PhysicalNode:
 def with_width(
     reuse: p.DistinctReuse, child: p.PhysicalNode, keys: tuple[int, ...]
 ) -> p.DistinctReuse | None:
-    """``reuse`` with words of as many bits as there are keys, or of so few that an entry is hardly larger
-    than one of the plain state; None where even the least is. A value that comes under few keys has few
-    entries then, so that nobody needs to know how many have values in common."""
+    """``reuse`` with a word width: a bit per key, or fewer bits if an entry would be much larger than in the
+    plain state. None if even the smallest word is too large. With narrow words a value of few keys has few
+    entries, so the planner need not know how many keys share values."""
     below = child.inputs[0] if reuse.expanded else child
     value = _HASH + sum(_width(below.fields[column].type) for column in reuse.kept)
-    kinds = [child.fields[keys[place]].type for place in reuse.places]
+    kinds = [child.fields[keys[index]].type for index in reuse.places]
     plain = value + sum(_average(reuse, i, kind) for i, kind in enumerate(kinds))
     width = _NARROWEST
     while width < min(len(reuse.combinations), _WIDEST):
@@ -100,15 +100,15 @@ def _width(kind: t.LogicalType) -> float:
     return _WIDTHS.get(type(kind), _TEXT)
 
 
-def _average(reuse: p.DistinctReuse, place: int, kind: t.LogicalType) -> float:
+def _average(reuse: p.DistinctReuse, index: int, kind: t.LogicalType) -> float:
     if not isinstance(kind, t.VarCharType):
         return _width(kind)
-    values = {combination.values[place] for combination in reuse.combinations}
+    values = {combination.values[index] for combination in reuse.combinations}
     return _LENGTH + sum(len(str(v).encode()) for v in values if v is not None) / len(values)
 
 
 def _growing(plain: p.GroupAggregate, reuse: p.DistinctReuse) -> p.GroupAggregate:
-    """The numbers of what is new for each key, added up."""
+    """Adds up the numbers of new values per key."""
     keys = tuple(plain.input.fields[k] for k in plain.keys)
     number = t.Field(free_name("$new", [f.name for f in keys]), t.BigIntType(nullable=False))
     below = exchange(_below(plain, reuse), reuse.kept)
@@ -140,12 +140,12 @@ def _adding(
 
 
 def _below(node: p.GroupAggregate, reuse: p.DistinctReuse) -> p.PhysicalNode:
-    """What the lower aggregation reads: the rows once, not once for each of GROUPING SETS."""
+    """The input of the lower aggregation: each row once, not once per grouping set."""
     return node.source.inputs[0] if reuse.expanded else node.source
 
 
 def _flagged(plain: p.GroupAggregate, reuse: p.DistinctReuse) -> p.GroupAggregate:
-    """By the other keys and the value: how many rows it has under each combination."""
+    """Counts the rows per combination of keys, grouped by the other keys and the value."""
     child = _below(plain, reuse)
     fields = [child.fields[c] for c in reuse.kept]
     refs: list[Expr] = [InputRef(type=child.fields[c].type, index=c) for c in reuse.kept]
@@ -173,7 +173,7 @@ def _flagged(plain: p.GroupAggregate, reuse: p.DistinctReuse) -> p.GroupAggregat
 
 
 def _is_of(combination: p.KnownKeys, child: p.PhysicalNode) -> Expr:
-    """Whether a row has it."""
+    """The condition for rows with the keys of ``combination``."""
     conditions = (_equal(child, column, value) for column, value in combination.conditions)
     return conjunction(conditions) or Literal(type=t.BOOLEAN, value=True)
 
@@ -181,24 +181,24 @@ def _is_of(combination: p.KnownKeys, child: p.PhysicalNode) -> Expr:
 def _equal(child: p.PhysicalNode, column: int, value: object) -> Expr:
     kind = child.fields[column].type
     constant = Literal(type=kind.with_nullable(False), value=value)
-    found = InputRef(type=kind, index=column)
-    return Call(type=t.BooleanType(nullable=kind.nullable), function="=", args=(found, constant))
+    reference = InputRef(type=kind, index=column)
+    return Call(type=t.BooleanType(nullable=kind.nullable), function="=", args=(reference, constant))
 
 
 def _flag(number: int, first: int) -> AggregateCall:
-    """How many rows are there."""
+    """The call that counts the rows of combination ``number``."""
     kind = t.BigIntType(nullable=False)
     return AggregateCall(function="COUNT", args=(), type=kind, name=f"$has{number}", filter=first + number)
 
 
 def _counted(plain: p.GroupAggregate, reuse: p.DistinctReuse, flagged: p.GroupAggregate) -> p.GroupAggregate:
-    """A row for each combination that a value has, counted."""
+    """Counts the values per combination: a row per combination that a value has."""
     keys = tuple(range(len(plain.keys)))
     value = flagged.fields[len(reuse.kept) - 1]
-    seen = t.Field("$seen", flagged.fields[-1].type)
+    flag_field = t.Field("$seen", flagged.fields[-1].type)
     fields = (*(plain.input.fields[k] for k in plain.keys), value)
     rows = tuple(_row(plain, reuse, flagged, i) for i in range(len(reuse.combinations)))
-    expand = finish(p.Expand(fields=(*fields, seen), traits=PENDING, input=flagged, projections=rows))
+    expand = finish(p.Expand(fields=(*fields, flag_field), traits=PENDING, input=flagged, projections=rows))
     refs = tuple(InputRef(type=f.type, index=i) for i, f in enumerate(fields))
     calc = finish(
         p.Calc(
@@ -206,36 +206,36 @@ def _counted(plain: p.GroupAggregate, reuse: p.DistinctReuse, flagged: p.GroupAg
             traits=PENDING,
             input=expand,
             projections=refs,
-            condition=_is_there(InputRef(type=seen.type, index=len(fields))),
+            condition=_is_positive(InputRef(type=flag_field.type, index=len(fields))),
         )
     )
     calls = tuple(replace(c, args=(len(keys),), distinct=False) for c in plain.calls)
     return _adding(plain, reuse, calc, calls)
 
 
-def _is_there(seen: InputRef) -> Expr:
-    nothing = Literal(type=seen.type, value=0)
-    return Call(type=t.BooleanType(nullable=False), function=">", args=(seen, nothing))
+def _is_positive(flag: InputRef) -> Expr:
+    nothing = Literal(type=flag.type, value=0)
+    return Call(type=t.BooleanType(nullable=False), function=">", args=(flag, nothing))
 
 
 def _row(
     plain: p.GroupAggregate, reuse: p.DistinctReuse, flagged: p.GroupAggregate, number: int
 ) -> tuple[Expr, ...]:
-    """The keys of a combination, the value, and its flag."""
+    """The keys of combination ``number``, the value, and the combination's flag."""
     constants = dict(zip(reuse.places, reuse.combinations[number].values, strict=True))
     columns: Sequence[int] = range(len(flagged.fields))
-    rest = iter(columns)
-    found: list[Expr] = []
-    for place, key in enumerate(plain.keys):
+    other_columns = iter(columns)
+    key_values: list[Expr] = []
+    for index, key in enumerate(plain.keys):
         kind = plain.input.fields[key].type
-        if place in constants:
-            found.append(Literal(type=kind, value=constants[place]))
+        if index in constants:
+            key_values.append(Literal(type=kind, value=constants[index]))
         else:
-            found.append(InputRef(type=kind, index=next(rest)))
-    value = next(rest)
+            key_values.append(InputRef(type=kind, index=next(other_columns)))
+    value = next(other_columns)
     flag = len(flagged.fields) - len(reuse.combinations) + number
     return (
-        *found,
+        *key_values,
         InputRef(type=flagged.fields[value].type, index=value),
         InputRef(type=flagged.fields[flag].type, index=flag),
     )

@@ -1,7 +1,10 @@
-"""Which keys of an aggregation have few known values, between which ``distinct_reuse`` shares distinct ones.
+"""Finds the keys of an aggregation with few known values, for ``distinct_reuse``.
 
-They are known by conditions on a key (=, IN, OR of them) or as the branches of a CASE; of GROUPING SETS also
-where a set leaves a key out, and which set it is.
+    WHERE k IN ('A', 'B')                           k is 'A' or 'B'
+    CASE WHEN c THEN 'x' ELSE 'y' END AS k          k is 'x' or 'y'
+
+The values follow from conditions on a key (=, IN, OR) or from the branches of a CASE. With GROUPING SETS a
+key is NULL in sets that leave it out, and the number of the set is a further known key.
 """
 
 from __future__ import annotations
@@ -35,7 +38,7 @@ Values = tuple[object, ...]
 
 
 def known_keys(node: n.Aggregate, config: Configuration, state_ttl: int) -> p.DistinctReuse | None:
-    """Which keys of ``node`` have known values, where its distinct state may be shared between them."""
+    """The keys of ``node`` with known values, if they may share distinct state; otherwise None."""
     if state_ttl or not config.read(MINI_BATCH_ENABLED):
         return None
     return _shared(node.input, node.keys, node.calls, config)
@@ -44,23 +47,23 @@ def known_keys(node: n.Aggregate, config: Configuration, state_ttl: int) -> p.Di
 def known_keys_of_windows(
     input_: n.LogicalNode, keys: tuple[int, ...], calls: tuple[AggregateCall, ...], config: Configuration
 ) -> p.DistinctReuse | None:
-    """The same of an aggregation by window, ``keys`` without the window's: rows are told apart by what they
-    have in the keys, also where they were made for GROUPING SETS."""
+    """As ``known_keys``, for an aggregation by window; ``keys`` exclude the window's. Rows of GROUPING SETS
+    are told apart by the values of their keys."""
     if config.read(LATE_ROWS_TABLE):
         return None
-    found = _shared(input_, keys, calls, config)
-    if found is None:
+    reuse = _shared(input_, keys, calls, config)
+    if reuse is None:
         return None
-    others = (key for place, key in enumerate(keys) if place not in found.places)
+    others = (key for place, key in enumerate(keys) if place not in reuse.places)
     combinations = tuple(
         replace(
-            each,
-            conditions=tuple((keys[i], v) for i, v in zip(found.places, each.values, strict=True)),
+            combination,
+            conditions=tuple((keys[i], v) for i, v in zip(reuse.places, combination.values, strict=True)),
             grouping=0,
         )
-        for each in found.combinations
+        for combination in reuse.combinations
     )
-    return replace(found, combinations=combinations, kept=(*others, calls[0].args[0]), expanded=False)
+    return replace(reuse, combinations=combinations, kept=(*others, calls[0].args[0]), expanded=False)
 
 
 def _shared(
@@ -72,36 +75,38 @@ def _shared(
     columns = (*keys, calls[0].args[0])
     below, groupings = _groupings(input_, columns)
     listed = [[_possible(below, x) for x in grouping] for grouping in groupings]
-    places = [i for i in range(len(keys)) if all(known[i] is not None for known in listed)]
-    kept = _same_columns(groupings, [i for i in range(len(columns)) if i not in places])
-    if not places or kept is None:
+    known_positions = [i for i in range(len(keys)) if all(key_values[i] is not None for key_values in listed)]
+    counted_columns = _same_columns(groupings, [i for i in range(len(columns)) if i not in known_positions])
+    if not known_positions or counted_columns is None:
         return None
     combinations = [
         combination
-        for number, (grouping, known) in enumerate(zip(groupings, listed, strict=True))
-        for combination in _combinations([(grouping[i], known[i] or ()) for i in places], number)
+        for number, (grouping, key_values) in enumerate(zip(groupings, listed, strict=True))
+        for combination in _combinations(
+            [(grouping[i], key_values[i] or ()) for i in known_positions], number
+        )
     ]
     each_once = len({c.values for c in combinations}) == len(combinations)
     if not each_once or not 1 < len(combinations) <= MOST:
         return None
     return p.DistinctReuse(
-        places=tuple(places),
+        places=tuple(known_positions),
         combinations=tuple(combinations),
-        kept=kept,
+        kept=counted_columns,
         expanded=isinstance(input_, n.Expand),
         forced=mode == "ON",
     )
 
 
 def _counts_distinct(keys: tuple[int, ...], calls: tuple[AggregateCall, ...]) -> bool:
-    """Whether all ``calls`` count the distinct values of one column, none of the keys."""
+    """Whether all ``calls`` count the distinct values of the same column, and the column is no key."""
     columns = {call.args for call in calls}
     plain = all(c.function == "COUNT" and c.distinct and c.filter is None for c in calls)
     return plain and len(columns) == 1 and all(len(x) == 1 and x[0] not in keys for x in columns)
 
 
 def _groupings(node: n.LogicalNode, columns: tuple[int, ...]) -> tuple[n.LogicalNode, list[tuple[Expr, ...]]]:
-    """What stands below the Expand, if there is one, and ``columns`` of each of its rows."""
+    """The node below the Expand, if there is one, and the expressions of ``columns`` per projection."""
     if isinstance(node, n.Expand):
         return node.input, [tuple(row[c] for c in columns) for row in node.projections]
     return node, [tuple(InputRef(type=node.fields[c].type, index=c) for c in columns)]
@@ -113,15 +118,15 @@ def _possible(below: n.LogicalNode, expression: Expr) -> Values | None:
     return _values(below, expression.index) if isinstance(expression, InputRef) else None
 
 
-def _same_columns(groupings: list[tuple[Expr, ...]], places: list[int]) -> tuple[int, ...] | None:
-    """The columns at ``places``, each once and the same in all of ``groupings``; else None."""
-    found = {tuple(grouping[i] for i in places) for grouping in groupings}
-    columns = [x.index for row in found for x in row if isinstance(x, InputRef)]
-    return tuple(columns) if len(set(columns)) == len(columns) == len(places) else None
+def _same_columns(groupings: list[tuple[Expr, ...]], positions: list[int]) -> tuple[int, ...] | None:
+    """The distinct columns at ``positions`` if they are the same in all ``groupings``; otherwise None."""
+    distinct_rows = {tuple(grouping[i] for i in positions) for grouping in groupings}
+    columns = [x.index for row in distinct_rows for x in row if isinstance(x, InputRef)]
+    return tuple(columns) if len(set(columns)) == len(columns) == len(positions) else None
 
 
 def _combinations(keys: list[tuple[Expr, Values]], grouping: int) -> list[p.KnownKeys]:
-    """All that ``keys`` can have together."""
+    """All combinations of the values of ``keys``."""
     return [
         p.KnownKeys(
             values=values,
@@ -132,13 +137,13 @@ def _combinations(keys: list[tuple[Expr, Values]], grouping: int) -> list[p.Know
             ),
             grouping=grouping,
         )
-        for values in product(*(known for _, known in keys))
+        for values in product(*(key_values for _, key_values in keys))
     ]
 
 
 @singledispatch
 def _values(node: n.LogicalNode, column: int) -> Values | None:
-    """What a column may have, each once, in the order of the query; None where that is not known."""
+    """The possible values of a column, in the order of the query; None if they are not known."""
     return None
 
 
@@ -154,10 +159,10 @@ def _(node: n.WindowTableFunction, column: int) -> Values | None:
 
 @_values.register
 def _(node: n.Project, column: int) -> Values | None:
-    found = node.expressions[column]
-    if isinstance(found, InputRef):
-        return _values(node.input, found.index)
-    return _constants(found, node.fields[column].type)
+    expression = node.expressions[column]
+    if isinstance(expression, InputRef):
+        return _values(node.input, expression.index)
+    return _constants(expression, node.fields[column].type)
 
 
 @_values.register
@@ -177,8 +182,12 @@ def _listed(condition: ColumnFilter, column: str) -> Values | None:
             return (value,) if name == column else None
         case AnyOf(parts):
             each = [_listed(part, column) for part in parts]
-            known = [values for values in each if values is not None]
-            return tuple(v for values in known for v in values) if len(known) == len(each) else None
+            alternatives = [values for values in each if values is not None]
+            return (
+                tuple(v for values in alternatives for v in values)
+                if len(alternatives) == len(each)
+                else None
+            )
         case AllOf(parts):
             return next((v for part in parts if (v := _listed(part, column)) is not None), None)
         case _:
@@ -197,7 +206,7 @@ def _constants(expression: Expr, kind: t.LogicalType) -> Values | None:
 
 
 def _fitting(values: Values, kind: t.LogicalType) -> Values | None:
-    """``values`` that a column of type ``kind`` can have, where their equality is Python's."""
+    """The ``values`` that type ``kind`` can hold; None if Python compares such values unlike SQL."""
     if not isinstance(kind, _KNOWN):
         return None
     bits = _WHOLE.get(type(kind))

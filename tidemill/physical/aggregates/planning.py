@@ -1,4 +1,4 @@
-"""Group aggregates, and the ones that need no aggregation because their input is unique already."""
+"""Group aggregates, and projections for aggregates whose input is already unique."""
 
 from __future__ import annotations
 
@@ -35,12 +35,12 @@ def plan_aggregate(
 
 def _is_needless(node: n.Aggregate, child: p.PhysicalNode) -> bool:
     unique = any(k <= frozenset(node.keys) for k in child.traits.unique_keys)
-    return bool(node.keys) and unique and all(_is_of_one_row(c) for c in node.calls)
+    return bool(node.keys) and unique and all(_gives_its_argument(c) for c in node.calls)
 
 
-def _is_of_one_row(call: AggregateCall) -> bool:
-    found = declared(call.function)
-    return found is not None and found.gives_only_argument and call.filter is None
+def _gives_its_argument(call: AggregateCall) -> bool:
+    function = declared(call.function)
+    return function is not None and function.gives_only_argument and call.filter is None
 
 
 def _without_aggregation(node: n.Aggregate, child: p.PhysicalNode) -> p.PhysicalNode:
@@ -57,7 +57,7 @@ def _cast(source: Field, index: int, target: Field) -> Expr:
 
 
 def distinct(node: p.PhysicalNode, fields: tuple[Field, ...], state_ttl: int) -> p.PhysicalNode:
-    """``node`` without duplicate rows; ``node`` itself where it has a unique key."""
+    """``node`` without duplicate rows; ``node`` itself if it has a unique key."""
     if node.traits.unique_keys:
         return node
     keys = tuple(range(len(fields)))

@@ -1,12 +1,12 @@
 """COUNT(DISTINCT v) in windows by keys that have few known values: see ``distinct_reuse``.
 
-The lower aggregation is by the other keys and the value, with a bit for each of the known keys, by slice as
-ever (``operators.window.shared_values``). It gives a row per window, key and partition; of windows that
-cumulate one per step, of what is new in it, so that the upper one is by the same windows. The upper one adds
-these up, in the epoch in which windows end: its state is nothing beside the values.
+The lower aggregation is by slice, the other keys and the value, with a bit per known key
+(``operators.window.shared_values``). It gives a row per window, key and partition; for cumulating windows a
+row per step, with the step's new values. The upper aggregation adds the rows up in the epoch in which windows
+end. Its state is small compared to the values.
 
-Not done where windows show more than their end, or are by processing time, where rows go again, and where
-late rows are kept.
+It does not apply to windows with early or late results, windows by processing time, input with retractions,
+and jobs that keep late rows.
 """
 
 from __future__ import annotations
@@ -24,18 +24,18 @@ from tidemill.types import logical as t
 _BOUND = t.TimestampType(precision=3, nullable=False)
 
 
-def shared_window(node: p.WindowAggregate) -> p.WindowAggregate:
-    """``node`` as it runs: two aggregations where the keys share their state, else the plain one."""
+def share_distinct_of_windows(node: p.WindowAggregate) -> p.WindowAggregate:
+    """Two aggregations for ``node`` if its keys share their state, otherwise ``node``."""
     plain = replace(node, reuse=None)
     if node.reuse is None or not _can_be_shared(node):
         return plain
     reuse = with_width(node.reuse, node.input.inputs[0], node.keys)
-    return plain if reuse is None else _summed(plain, _values(plain, reuse))
+    return plain if reuse is None else _summed(plain, _distinct_values(plain, reuse))
 
 
 def _can_be_shared(node: p.WindowAggregate) -> bool:
     window, below = node.window, node.input
-    shows_more = node.emit is not None or window.proctime or window.kind.made_by_rows
+    shows_more = node.emit is not None or window.proctime or window.kind.is_data_driven
     return not shows_more and isinstance(below, p.Exchange) and insert_only(below) and has_watermark(below)
 
 
@@ -43,18 +43,18 @@ def _gives_steps(node: p.WindowAggregate) -> bool:
     return node.window.kind.cumulates and not node.attached
 
 
-def _values(node: p.WindowAggregate, reuse: p.DistinctReuse) -> p.WindowAggregate:
-    """The number of values of each key and window, or of those that are new in a step."""
+def _distinct_values(node: p.WindowAggregate, reuse: p.DistinctReuse) -> p.WindowAggregate:
+    """The number of values per key and window; for cumulating windows the new values per step."""
     (below,) = node.input.inputs
     keys = tuple(below.fields[key] for key in node.keys)
-    taken = [f.name for f in keys]
+    used_names = [f.name for f in keys]
     steps = _gives_steps(node)
-    shown = t.Field(free_name("$window", taken), below.fields[node.time].type if steps else _BOUND)
-    number = replace(node.calls[0], name=free_name("$new", taken), type=t.BigIntType(nullable=False))
+    time_field = t.Field(free_name("$window", used_names), below.fields[node.time].type if steps else _BOUND)
+    number = replace(node.calls[0], name=free_name("$new", used_names), type=t.BigIntType(nullable=False))
     return finish(
         replace(
             node,
-            fields=(*keys, t.Field(number.name, number.type), shown),
+            fields=(*keys, t.Field(number.name, number.type), time_field),
             traits=PENDING,
             input=exchange(below, reuse.kept),
             calls=(number,),

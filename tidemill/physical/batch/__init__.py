@@ -1,2 +1,2 @@
-"""Batch plans: the tree that Spark frames are made of and that EXPLAIN shows. ``nodes`` says what it is made
-of, ``planner`` makes it of a logical plan, ``attributes`` and ``explain`` show it."""
+"""Batch plans: the tree that becomes Spark frames and that EXPLAIN shows. ``nodes`` has its nodes,
+``planner`` builds it from a logical plan, and ``view`` shows it."""

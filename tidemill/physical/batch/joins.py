@@ -1,8 +1,8 @@
-"""Joins of a batch plan: which side is sent to every task, and what the query's hints say.
+"""Joins of a batch plan: the broadcast side, and the query's hints.
 
-What runs is Spark's choice, but for two things: it knows no sizes of tables that are read in Python workers,
-so a side whose rows are surely few is said to be; and a hint of the query's is Spark's own of that meaning,
-if the kind of join allows it.
+Spark chooses how a join runs, with two exceptions. Spark does not know the sizes of tables that Python
+workers read, so the plan names a side with certainly few rows as the broadcast side. And the plan passes the
+query's hints to Spark if the kind of join allows them.
 """
 
 from __future__ import annotations
@@ -31,7 +31,8 @@ _HASHED = {"left": frozenset(n.JoinKind) - _LEFT_ONLY, "right": frozenset(n.Join
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class JoinRequest:
-    """A join to be planned; ``threshold``: the most bytes that are sent to every task, none if negative."""
+    """A join to plan. ``threshold``: the most bytes of a broadcast side; if negative, nothing is
+    broadcast."""
 
     kind: n.JoinKind
     condition: Expr
@@ -55,7 +56,7 @@ class JoinRequest:
         )
 
     def _hint(self, keyed: bool) -> tuple[str, str]:
-        """The first of the query's that can be followed, and its side; '' twice where none can."""
+        """The query's first hint that can be followed, and its side; ('', '') if none can."""
         for strategy, where in self.strategies:
             side = where.lower()
             if strategy != "NEST_LOOP" and not keyed:
@@ -67,14 +68,14 @@ class JoinRequest:
         return "", ""
 
     def _is_null_aware(self, left: BatchNode) -> bool:
-        """Whether it is NOT IN's join, or one that is spelled out."""
+        """Whether it is the join of NOT IN, or an anti join with the same condition written out."""
         width = len(left.fields)
         return self.kind is n.JoinKind.ANTI and any(
             loose_pair(part, width) is not None for part in conjuncts(self.condition)
         )
 
     def _broadcast(self, left: BatchNode, right: BatchNode) -> str:
-        """The smaller of the sides that may be and are small enough."""
+        """The smaller of the sides that may be broadcast and are small enough; '' if there is none."""
         sides = (("left", left, _BUILDS_LEFT), ("right", right, _BUILDS_RIGHT))
         fitting = [
             (side.most, name)
@@ -85,7 +86,7 @@ class JoinRequest:
 
 
 def key_columns(condition: Expr, left: BatchNode) -> tuple[tuple[int, ...], tuple[int, ...]]:
-    """The columns of either side that must be equal; keys that are computed do not show."""
+    """The pairs of columns that must be equal; computed keys are left out."""
     keys, _ = split_condition(condition, len(left.fields))
     placed = [
         (k.left.index, k.right.index)
@@ -96,12 +97,12 @@ def key_columns(condition: Expr, left: BatchNode) -> tuple[tuple[int, ...], tupl
 
 
 def set_operation(node: n.SetOp, branches: list[BatchNode], threshold: int) -> BatchNode:
-    """The branches combined; of INTERSECT and EXCEPT (and UNION) the duplicates are still there."""
+    """The branches combined. Without ALL the duplicates are still in the result."""
     if node.kind is n.SetKind.UNION:
         return reduce(lambda left, right: _union(node, left, right), branches)
     if node.all:
         return reduce(lambda left, right: _counted(node, left, right), branches)
-    return reduce(lambda left, right: _matching(node, left, right, threshold), branches)
+    return reduce(lambda left, right: _set_operation_join(node, left, right, threshold), branches)
 
 
 def _union(node: n.SetOp, left: BatchNode, right: BatchNode) -> Union:
@@ -114,7 +115,7 @@ def _counted(node: n.SetOp, left: BatchNode, right: BatchNode) -> CountedSets:
     return CountedSets(fields=node.fields, most=left.most, kind=node.kind, left=left, right=right)
 
 
-def _matching(node: n.SetOp, left: BatchNode, right: BatchNode, threshold: int) -> Join:
+def _set_operation_join(node: n.SetOp, left: BatchNode, right: BatchNode, threshold: int) -> Join:
     kind = n.JoinKind.SEMI if node.kind is n.SetKind.INTERSECT else n.JoinKind.ANTI
     width_left = len(left.fields)
     equal = [

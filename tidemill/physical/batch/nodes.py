@@ -1,9 +1,9 @@
-"""The nodes of a batch plan: each is an operator, and becomes one piece of a Spark frame.
+"""The nodes of a batch plan: each node is an operator, and becomes one piece of a Spark frame.
 
-What Flink's plans have beside them (exchanges, local phases, sorts that an aggregation needs) Spark makes by
-itself; EXPLAIN shows it (``view``). An operator's expressions are over the fields of its input.
+Spark adds exchanges, local phases and the sorts of aggregations by itself, so the plan does not have Flink's
+nodes for them; EXPLAIN shows them (``view``). An operator's expressions are over the fields of its input.
 
-Invariants: a node's ``fields`` are its output columns, uniquely named.
+Invariant: a node's ``fields`` are its output columns, with unique names.
 """
 
 from __future__ import annotations
@@ -21,8 +21,8 @@ from tidemill.user_functions.calls import BoundTable
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class BatchNode:
-    """``most``: about how many bytes its rows are at most, None if that is unknown; it decides what is
-    broadcast, so nothing lowers it that might not hold."""
+    """``most``: an upper bound of the bytes of its rows, None if unknown. It decides what is broadcast, so
+    only certain facts lower it."""
 
     fields: tuple[Field, ...]
     most: int | None = field(default=None, compare=False)
@@ -54,18 +54,18 @@ class Unary(BatchNode):
 
 def all_of(root: BatchNode) -> Iterator[BatchNode]:
     """The nodes of a plan, each once."""
-    waiting, seen = [root], set[int]()
-    while waiting:
-        node = waiting.pop()
-        if id(node) not in seen:
-            seen.add(id(node))
-            waiting += node.inputs
+    stack, visited = [root], set[int]()
+    while stack:
+        node = stack.pop()
+        if id(node) not in visited:
+            visited.add(id(node))
+            stack += node.inputs
             yield node
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class TableSourceScan(BatchNode):
-    """A table's columns, as in ``plan.nodes.Scan``; ``limit``: so many of its rows are enough."""
+    """A table's columns, as in ``plan.nodes.Scan``. ``limit``: the number of rows that is enough, if any."""
 
     table: CatalogTable
     columns: tuple[str, ...]
@@ -135,7 +135,7 @@ class Limit(Unary):
 class OverAggregate(Unary):
     """The source's fields, then one per call; the calls share partition and order.
 
-    ``last_first``: of rows that are equal in a ROW_NUMBER's order the one that came last is the first.
+    ``last_first``: among rows with equal sort keys, ROW_NUMBER counts the latest arrival first.
     """
 
     calls: tuple[OverCall, ...]
@@ -187,12 +187,11 @@ class TableFunction(Unary):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Join(BatchNode):
-    """``condition`` over the fields of both inputs; ``null_aware``: an anti join of which some parts hold
-    where a side is NULL, as NOT IN's.
+    """``condition`` over the fields of both inputs. ``null_aware``: an anti join, such as NOT IN's, that also
+    matches if a side of an equality is NULL.
 
-    ``broadcast``: the side that is known to be small enough to be sent to every task, '' where Spark decides
-    by what it sees. ``hint``: what the query asked for, of ``n.JOIN_STRATEGIES``, '' for nothing; it is about
-    the side ``build``.
+    ``broadcast``: the side that is known to be small enough to be sent to every task; '' if Spark decides.
+    ``hint``: the query's strategy of ``n.JOIN_STRATEGIES`` for the side ``build``; '' for none.
     """
 
     left: BatchNode
@@ -211,10 +210,10 @@ class Join(BatchNode):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class TemporalJoin(BatchNode):
-    """Each left row with the last right row of its ``keys`` (left, right, whether NULL equals NULL) up to its
-    time; ``condition``, over the fields of both inputs, judges that one. ``alive``: the right's last field
-    says whether a row can be seen; ``order`` (and ``later``): which rows are versions, see ``Versions``;
-    ``arrives``: their order is that of their arrival, not of their time."""
+    """Joins each left row with the last right row of its ``keys`` (left, right, whether NULL equals NULL) up
+    to its time. ``condition``, over the fields of both inputs, then accepts or rejects that row. ``alive``:
+    the right's last field says whether the row is visible. ``order`` and ``later``: see ``Versions``.
+    ``arrives``: versions are ordered by arrival, not by time."""
 
     left: BatchNode
     right: BatchNode
@@ -234,14 +233,14 @@ class TemporalJoin(BatchNode):
 
     @property
     def latest(self) -> bool:
-        """Whether a version is one that is not older than those before."""
+        """Whether a row is a version only if it is not older than the versions before."""
         key = self.order[0] if len(self.order) == 1 else None
         return self.later and key is not None and key.index == self.right_time and not key.ascending
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class LookupJoin(Unary):
-    """The source's fields, then the columns of what ``lookup`` gives for each row."""
+    """The source's fields, then the columns of the rows that ``lookup`` gives for each row."""
 
     kind: n.JoinKind
     lookup: Lookup
@@ -260,7 +259,7 @@ class Union(BatchNode):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class CountedSets(BatchNode):
-    """INTERSECT ALL and EXCEPT ALL, which Flink's plans spell out and Spark has as they are."""
+    """INTERSECT ALL and EXCEPT ALL: Flink's plans rewrite them, Spark has operators for them."""
 
     kind: n.SetKind
     left: BatchNode
@@ -284,6 +283,6 @@ class WindowTableFunction(Unary):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Sink(Unary):
-    """INSERT INTO; ``target`` says where and how."""
+    """INSERT INTO ``target``, the logical sink."""
 
     target: n.Sink

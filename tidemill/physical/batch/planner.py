@@ -1,4 +1,4 @@
-"""Bound logical plan -> batch plan, of which each node becomes one piece of a Spark frame.
+"""Bound logical plan -> batch plan. Each node of the batch plan becomes one piece of a Spark frame.
 
 Invariant: the root's fields are the logical root's. Cost: one pass.
 """
@@ -31,14 +31,14 @@ from tidemill.types.logical import Field
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
 class BatchContext:
-    """``size_of`` knows how large tables are as of now."""
+    """``size_of`` gives the current size of a table in bytes."""
 
     config: Configuration
     size_of: SizeOf
 
     @property
     def threshold(self) -> int:
-        """The most bytes that are planned to be sent to every task, none if negative."""
+        """The most bytes of a broadcast side; if negative, nothing is broadcast."""
         late = self.config.read(ADAPTIVE_BROADCAST).upper() == "RUNTIME_ONLY"
         return -1 if late else self.config.read(BROADCAST_THRESHOLD)
 
@@ -50,13 +50,13 @@ def plan_batch(root: n.LogicalNode, config: Configuration, size_of: SizeOf) -> B
 
 @once_per_node
 def convert(node: n.LogicalNode, context: BatchContext) -> BatchNode:
-    """The plan of ``node``; what two nodes read is one object there, too."""
+    """The plan of ``node``; a shared sub-plan becomes a shared object."""
     return convert_node(node, context)
 
 
 @singledispatch
 def convert_node(node: n.LogicalNode, context: BatchContext) -> BatchNode:
-    """``convert`` by the kind of node, which asks for its inputs through it."""
+    """``convert`` by kind of node; implementations convert their inputs with ``convert``."""
     raise NotSupportedError(f"{type(node).__name__} in batch mode is not supported yet")
 
 
@@ -68,11 +68,11 @@ def _(node: n.WindowTableFunction, context: BatchContext) -> BatchNode:
 
 @convert_node.register
 def _(node: n.Scan, context: BatchContext) -> BatchNode:
-    found = context.size_of(node)
+    top = context.size_of(node)
     whole = width([Field(c.name, c.type) for c in node.table.physical_columns])
     return b.TableSourceScan(
         fields=node.fields,
-        most=None if found is None else found * width(node.fields) // whole,
+        most=None if top is None else top * width(node.fields) // whole,
         table=node.table,
         columns=node.columns,
         options=node.options,
@@ -92,7 +92,7 @@ def _(node: n.Values, context: BatchContext) -> BatchNode:
 
 @convert_node.register
 def _(node: n.Watermark, context: BatchContext) -> BatchNode:
-    """Time attributes mean nothing here: the input, typed as they are."""
+    """Time attributes mean nothing in batch mode: only their types are applied to the input."""
     return replace(convert(node.input, context), fields=node.fields)
 
 
@@ -101,13 +101,13 @@ def _(node: n.Filter, context: BatchContext) -> BatchNode:
     over_rank = lowered(node)
     if over_rank is not None:
         return convert(over_rank, context)
-    found = top_n(node)
-    if found is None:
+    top = top_n(node)
+    if top is None:
         return _filtered(node, convert(node.input, context))
-    child = convert(found.over.input, context)
-    if found.call.function == "RANK" and not found.rest:
-        return plan_rank(found, child, node.fields)
-    return _filtered(node, plan_over(found.over, child, last_first=keeps_last(found)))
+    child = convert(top.over.input, context)
+    if top.call.function == "RANK" and not top.other_conditions:
+        return plan_rank(top, child, node.fields)
+    return _filtered(node, plan_over(top.over, child, last_first=keeps_last(top)))
 
 
 def _filtered(node: n.Filter, child: BatchNode) -> BatchNode:
@@ -202,7 +202,7 @@ def _(node: n.TableFunction, context: BatchContext) -> BatchNode:
 @convert_node.register(n.ToChangelog)
 @convert_node.register(n.FromChangelog)
 def _(node: n.ToChangelog | n.FromChangelog, context: BatchContext) -> BatchNode:
-    """Nor has Flink a plan for them: in a batch there are no changes."""
+    """NotSupportedError: a batch has no changes, and Flink has no batch plan for these functions either."""
     name = "TO_CHANGELOG" if isinstance(node, n.ToChangelog) else "FROM_CHANGELOG"
     raise NotSupportedError(f"{name} runs in streaming mode only")
 

@@ -1,11 +1,11 @@
-"""A LIMIT over the first bytes of a table, before it is over all of them.
+"""Runs a LIMIT over the first bytes of a table before it runs over the whole table.
 
-Below a LIMIT without an order any rows will do. If nothing but projections and conditions lies between it and
-a table, its rows over a part of the table are rows of the whole, and enough if they are as many as it takes:
+A LIMIT without an order accepts any rows. If only projections and conditions are between the LIMIT and a
+table, the rows from a part of the table are valid. They are enough if they are as many as the LIMIT needs:
 
     SELECT a FROM t WHERE b > 0 LIMIT 3   -- over 256 KiB of t; if that gives 1, LIMIT 2 over 4 MiB more
 
-Cost: a job for each part. No part is read twice. The parts begin with what one task reads.
+Cost: a job per part. No part is read twice. The first part is as large as one task reads.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ _WORTH = 2
 
 @dataclass(frozen=True, slots=True)
 class Portioned:
-    """``root`` gives the rows of ``limit`` one by one, which takes those of ``scan``."""
+    """``root`` maps the rows of ``limit`` one by one, and ``limit`` maps and filters the rows of ``scan``."""
 
     root: BatchNode
     limit: Limit
@@ -36,42 +36,43 @@ class Portioned:
 
     @property
     def most(self) -> int:
-        """How many rows are enough, those that are skipped included."""
+        """The number of rows that is enough, including skipped rows."""
         return self.limit.offset + (self.limit.fetch or 0)
 
     def sizes(self) -> Iterator[int]:
-        """The bytes of the parts, in order; all that is left comes after them."""
-        left, size = self.scan.most or 0, _FIRST
-        while size * _WORTH <= left:
+        """The bytes of the parts, in order. The rest of the table follows them."""
+        remaining, size = self.scan.most or 0, _FIRST
+        while size * _WORTH <= remaining:
             if size >= self.most * width(self.scan.fields):
                 yield size
-                left -= size
+                remaining -= size
             size *= _GROWTH
 
     def taking(self, rows: int) -> BatchNode:
-        """``root`` with so many rows, of which none is skipped."""
+        """``root`` with a LIMIT of ``rows`` and no OFFSET."""
         return _replaced(self.root, self.limit, replace(self.limit, fetch=rows, offset=0))
 
 
-def portioned(root: BatchNode) -> Portioned | None:
-    """None where parts of a table are not worth it, or their rows are not the rows of ``root``."""
+def limit_by_portions(root: BatchNode) -> Portioned | None:
+    """The LIMIT of ``root`` by parts; None if parts do not pay off, or if their rows are not rows of
+    ``root``."""
     limit = _limit(root)
     scan = None if limit is None or limit.fetch is None else _scan(limit.input)
     if limit is None or scan is None:
         return None
-    found = Portioned(root, limit, scan)
-    return found if any(found.sizes()) else None
+    portions = Portioned(root, limit, scan)
+    return portions if any(portions.sizes()) else None
 
 
 def _limit(node: BatchNode) -> Limit | None:
-    """The LIMIT whose rows are all that ``node`` gives."""
+    """The LIMIT whose rows ``node`` maps one by one; None if there is none."""
     if isinstance(node, Calc) and node.condition is None:
         return _limit(node.input)
     return node if isinstance(node, Limit) and not node.order else None
 
 
 def _scan(node: BatchNode) -> TableSourceScan | None:
-    """The table that ``node`` makes rows of one by one."""
+    """The scan whose rows ``node`` maps and filters one by one; None if there is none."""
     if isinstance(node, Calc):
         return _scan(node.input)
     return node if isinstance(node, TableSourceScan) else None

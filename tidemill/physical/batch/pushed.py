@@ -1,11 +1,13 @@
-"""What a batch plan asks of a table beside its columns and conditions, of connectors that know more.
+"""Pushes LIMIT and aggregates of batch plans into connectors that support them.
 
-LIMIT goes into a scan that nothing but projections lies above: each part of the scan gives so many rows at
-most, and the LIMIT looks at them again. Conditions are in the way: a table may give rows that they rule out.
+LIMIT goes into a scan if only projections are above the scan. Each part of the scan then gives at most that
+many rows, and the LIMIT applies again. Conditions prevent it, because the scan may give rows that they
+reject.
 
-Aggregates are made where the rows lie if nothing but projections and conditions that can be told lie between.
-The plan stays what it is, Flink's: what comes are parts of the aggregates, which are put together as the plan
-says (``merging``).
+    SELECT COUNT(*) FROM t WHERE a > 1      -- the connector counts, the plan adds the counts up
+
+A connector computes aggregates if only projections, and conditions that it understands, are between. The plan
+stays Flink's: the connector gives partial aggregates, and the plan's aggregate merges them (``merging``).
 """
 
 from __future__ import annotations
@@ -14,8 +16,8 @@ from dataclasses import dataclass, replace
 
 from tidemill.connectors.filters import ColumnFilter
 from tidemill.connectors.grouping import Grouping, Part
-from tidemill.physical.aggregates.parts import merged_by
-from tidemill.physical.batch.arrival import by_kernel
+from tidemill.physical.aggregates.parts import merge_function
+from tidemill.physical.batch.arrival import runs_in_kernel
 from tidemill.physical.batch.nodes import Aggregate, BatchNode, Calc, TableSourceScan
 from tidemill.plan.column_filters import whole_filters
 from tidemill.plan.expressions import AggregateCall, Expr, InputRef
@@ -25,13 +27,13 @@ from tidemill.types.logical import Field
 _PUSHED = frozenset(("COUNT", "SUM", "MIN", "MAX"))
 """Aggregates that connectors compute."""
 _LIMITED = frozenset(("filesystem", "jdbc"))
-"""Connectors that are told how many rows are wanted."""
+"""Connectors that can limit the rows of a scan."""
 
 
-def limited(node: BatchNode, rows: int) -> BatchNode:
-    """``node``, of which ``rows`` rows are enough, whichever."""
+def with_row_limit(node: BatchNode, rows: int) -> BatchNode:
+    """``node`` with a limit in its scan, if any ``rows`` of its rows are enough."""
     if isinstance(node, Calc) and node.condition is None:
-        below = limited(node.input, rows)
+        below = with_row_limit(node.input, rows)
         return node if below is node.input else replace(node, input=below)
     if isinstance(node, TableSourceScan) and not node.filters and _connector(node) in _LIMITED:
         return replace(node, limit=rows)
@@ -39,49 +41,50 @@ def limited(node: BatchNode, rows: int) -> BatchNode:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Pushed:
-    """What ``scan`` is asked for in place of its rows, of those for which ``filters`` hold."""
+class AggregatePushdown:
+    """The aggregates that ``scan`` computes over its rows that pass ``filters``."""
 
     scan: TableSourceScan
     filters: tuple[ColumnFilter, ...]
     grouping: Grouping
 
     def merging(self, node: Aggregate) -> Aggregate:
-        """What ``node`` is over the parts."""
+        """``node`` as the merge of partial aggregates."""
         keys = len(node.keys)
         columns = self.scan.table.physical_columns
         parts = self.grouping.fields(tuple(Field(c.name, c.type) for c in columns))
         calls = (
-            replace(call, function=merged_by(call), args=(keys + i,)) for i, call in enumerate(node.calls)
+            replace(call, function=merge_function(call), args=(keys + i,))
+            for i, call in enumerate(node.calls)
         )
         return replace(
             node, input=replace(self.scan, fields=parts), keys=tuple(range(keys)), calls=tuple(calls)
         )
 
 
-def pushed(node: Aggregate) -> Pushed | None:
-    """What ``node`` may ask of a connector that aggregates; None where it is not right above a table."""
-    found = _table_below(node.input)
-    if found is None:
+def aggregate_pushdown(node: Aggregate) -> AggregatePushdown | None:
+    """The part of ``node`` that a connector can compute; None if it can compute nothing."""
+    table = _table_below(node.input)
+    if table is None:
         return None
-    scan, columns, conditions = found
+    scan, columns, conditions = table
     filters = whole_filters((*conditions, *scan.filters), scan.columns)
     keys = [columns[key] for key in node.keys]
     parts = [_part(call, columns) for call in node.calls]
-    known = tuple(part for part in parts if part is not None)
-    if filters is None or len(known) < len(parts) or scan.limit is not None:
+    known_parts = tuple(part for part in parts if part is not None)
+    if filters is None or len(known_parts) < len(parts) or scan.limit is not None:
         return None
-    grouping = Grouping(tuple(key for key in keys if key is not None), known)
+    grouping = Grouping(tuple(key for key in keys if key is not None), known_parts)
     if not grouping.columns <= {column.name for column in scan.table.physical_columns}:
-        return None  # what a file is called no row says
-    made = Pushed(scan=scan, filters=filters, grouping=grouping)
-    return None if None in keys or by_kernel(made.merging(node)) else made
+        return None  # a file's name is no column of its rows
+    pushdown = AggregatePushdown(scan=scan, filters=filters, grouping=grouping)
+    return None if None in keys or runs_in_kernel(pushdown.merging(node)) else pushdown
 
 
 def _table_below(
     node: BatchNode,
 ) -> tuple[TableSourceScan, tuple[str | None, ...], tuple[Expr, ...]] | None:
-    """The table that ``node`` reads, which of its columns each field is (None: none), and what holds."""
+    """The scan below ``node``, the scan's column name of each field (None: no column), and the conditions."""
     if isinstance(node, TableSourceScan):
         return node, node.columns, ()
     below = _table_below(node.input) if isinstance(node, Calc) else None
@@ -92,8 +95,8 @@ def _table_below(
         if columns != scan.columns:
             return None
         conditions = (*conditions, *conjuncts(node.condition))
-    shown = (columns[x.index] if isinstance(x, InputRef) else None for x in node.projections)
-    return scan, tuple(shown), conditions
+    column_names = (columns[x.index] if isinstance(x, InputRef) else None for x in node.projections)
+    return scan, tuple(column_names), conditions
 
 
 def _part(call: AggregateCall, columns: tuple[str | None, ...]) -> Part | None:

@@ -7,7 +7,7 @@ a filter above, as in Flink's plans (Spark cuts both before it sorts).
 from __future__ import annotations
 
 from tidemill.physical.batch.nodes import BatchNode, Calc, Limit, OverAggregate, Rank, Sort
-from tidemill.physical.batch.pushed import limited
+from tidemill.physical.batch.pushed import with_row_limit
 from tidemill.physical.batch.sizes import width, with_fields
 from tidemill.physical.finish import references
 from tidemill.physical.ranks import TopN
@@ -22,7 +22,7 @@ def plan_sort(node: n.Sort, child: BatchNode) -> BatchNode:
             Sort(fields=child.fields, most=child.most, input=child, order=node.keys) if node.keys else child
         )
     if node.fetch is not None and not node.keys:
-        child = limited(child, node.fetch + node.offset)
+        child = with_row_limit(child, node.fetch + node.offset)
     most = with_fields(child, node.fields)
     if node.fetch is not None:
         rows = node.fetch * width(node.fields)
@@ -32,19 +32,19 @@ def plan_sort(node: n.Sort, child: BatchNode) -> BatchNode:
     )
 
 
-def plan_rank(found: TopN, child: BatchNode, fields: tuple[Field, ...]) -> Rank:
+def plan_rank(top: TopN, child: BatchNode, fields: tuple[Field, ...]) -> Rank:
     return Rank(
         fields=fields,
         most=with_fields(child, fields),
         input=child,
-        call=found.call,
-        start=found.start,
-        end=found.end,
+        call=top.call,
+        start=top.start,
+        end=top.end,
     )
 
 
 def plan_over(node: n.Over, child: BatchNode, *, last_first: bool = False) -> BatchNode:
-    """One OverAggregate per different window, one above the other, then the calls in their order."""
+    """A stack with one OverAggregate per distinct window, then a projection into the order of the calls."""
     windows: dict[tuple[object, ...], list[int]] = {}
     for i, call in enumerate(node.calls):
         windows.setdefault((call.partition, call.order), []).append(i)
@@ -52,18 +52,18 @@ def plan_over(node: n.Over, child: BatchNode, *, last_first: bool = False) -> Ba
     for members in windows.values():
         calls = tuple(node.calls[i] for i in members)
         child = _over(calls, child, tuple(node.fields[base + i] for i in members), last_first)
-    made = [i for members in windows.values() for i in members]
-    if made == sorted(made):
+    call_order = [i for members in windows.values() for i in members]
+    if call_order == sorted(call_order):
         return child
     refs = references(child.fields)
-    order = (*range(base), *(base + made.index(i) for i in range(len(made))))
+    order = (*range(base), *(base + call_order.index(i) for i in range(len(call_order))))
     projections = tuple(refs[i] for i in order)
     return Calc(fields=node.fields, most=child.most, input=child, projections=projections)
 
 
 def _over(
-    calls: tuple[OverCall, ...], child: BatchNode, made: tuple[Field, ...], last_first: bool
+    calls: tuple[OverCall, ...], child: BatchNode, call_fields: tuple[Field, ...], last_first: bool
 ) -> OverAggregate:
-    fields = (*child.fields, *made)
+    fields = (*child.fields, *call_fields)
     most = with_fields(child, fields)
     return OverAggregate(fields=fields, most=most, input=child, calls=calls, last_first=last_first)

@@ -1,7 +1,7 @@
-"""How large rows are: the bytes a row of some columns takes, roughly, as Spark holds it.
+"""Estimates the bytes of a row in Spark's memory from its columns.
 
-Only ratios and orders of magnitude matter: whether a side of a join is small enough to be sent to every
-task. An estimate must rather be too high than too low.
+Only orders of magnitude matter, to decide whether a side of a join can be broadcast. A too high estimate is
+better than a too low one.
 """
 
 from __future__ import annotations
@@ -34,5 +34,5 @@ def _column(kind: t.LogicalType) -> int:
 
 
 def with_fields(node: BatchNode, fields: Sequence[Field], copies: int = 1) -> int | None:
-    """The size of as many rows of ``fields`` as ``node`` gives, ``copies`` of each."""
+    """The size in bytes of the rows of ``node``, each ``copies`` times, with the columns ``fields``."""
     return None if node.most is None else node.most * copies * width(fields) // width(node.fields)

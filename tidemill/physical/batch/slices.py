@@ -1,8 +1,8 @@
-"""Which aggregations by windows that overlap go by slices: a row counts in its slice, windows add slices up.
+"""Aggregations by overlapping windows that run by slices: a row counts in its slice, windows add slices up.
 
-It pays for COUNT(DISTINCT), which otherwise has an entry for each window, grouping set and value. The other
-calls must be such that the results of slices give the result of a window. Whatever stands between the window
-function and the aggregation may hand on a window's start, end and time, but must not compute with them.
+It pays off for COUNT(DISTINCT), which otherwise has an entry per window, grouping set and value. The results
+of slices must determine the results of windows for all calls. Nodes between the window function and the
+aggregation may pass on a window's start, end and time, but must not compute with them.
 """
 
 from __future__ import annotations
@@ -27,9 +27,9 @@ _ROLES = ("start", "end", "time")
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Slices:
-    """``function`` makes the windows of what ``node`` aggregates, ``calcs`` follow it, bottom first.
-    ``sets``: the grouping sets, as expressions of the source's fields over those of the last Calc.
-    ``roles``: by key which column of the window it is, or ''."""
+    """``function`` makes the windows that ``node`` aggregates; ``calcs`` are between, bottom first. ``sets``:
+    per grouping set the source's fields as expressions over the last Calc. ``roles``: for each key its role
+    in the window (start, end, time), or ''."""
 
     node: b.Aggregate
     function: b.WindowTableFunction
@@ -43,39 +43,39 @@ class Slices:
 
     @property
     def width(self) -> int:
-        """Of a slice, in milliseconds."""
+        """The width of a slice in milliseconds."""
         return math.gcd(self.window.size, self.window.slide)
 
     @property
     def as_windows(self) -> n.WindowTableFunction:
-        """The slices as windows of their own."""
+        """The slices as tumbling windows."""
         return replace(self.window, kind=TUMBLE, size=self.width, slide=0)
 
     @property
     def end(self) -> int:
-        """The field of the last Calc that is the end of the window."""
-        found = self.sets[0][self.node.keys[self.roles.index("end")]]
-        assert isinstance(found, InputRef)
-        return found.index
+        """The field of the last Calc with the end of the window."""
+        end_column = self.sets[0][self.node.keys[self.roles.index("end")]]
+        assert isinstance(end_column, InputRef)
+        return end_column.index
 
     @property
     def keys(self) -> tuple[int, ...]:
-        """The keys that are no columns of the window, as fields of the source."""
+        """The keys outside of the window, as fields of the source."""
         return tuple(k for k, role in zip(self.node.keys, self.roles, strict=True) if not role)
 
     @property
     def inputs(self) -> tuple[int, ...]:
-        """The fields of the last Calc that these keys are made of."""
+        """The fields of the last Calc that these keys read."""
         return tuple(sorted({i for each in self.sets for k in self.keys for i in columns(each[k])}))
 
     @property
     def read(self) -> tuple[int, ...]:
-        """The fields of the source that calls look at."""
+        """The fields of the source that calls read."""
         return _read(self.node.calls)
 
 
 def by_slices(node: b.Aggregate) -> Slices | None:
-    """How ``node`` goes by slices; None where it does not."""
+    """The slices for ``node``; None if it does not run by slices."""
     if not _is_sum_of_slices(node):
         return None
     below = node.input
@@ -88,16 +88,16 @@ def by_slices(node: b.Aggregate) -> Slices | None:
         below = below.input
     if not isinstance(below, b.WindowTableFunction) or not _overlap(below.window):
         return None
-    found = _window_columns(below, calcs, sets)
-    roles = tuple(found.get(k, "") for k in node.keys)
-    if "end" not in roles or not all(_is_of_rows(i, found, sets) for i in _read(node.calls)):
+    window_columns = _window_columns(below, calcs, sets)
+    roles = tuple(window_columns.get(k, "") for k in node.keys)
+    if "end" not in roles or not all(_is_row_column(i, window_columns, sets) for i in _read(node.calls)):
         return None
     return Slices(node=node, function=below, calcs=tuple(calcs), sets=sets, roles=roles)
 
 
 def _is_sum_of_slices(node: b.Aggregate) -> bool:
-    """One set of values is counted, and slices can tell all else that is asked of windows. Keys with floats
-    would need marks, and Spark does not send rows by maps."""
+    """Whether one set of DISTINCT values is counted, and all other calls add up over slices. Keys with floats
+    or maps are excluded: floats would need marks, and Spark cannot partition by maps."""
     counted = {(c.function, c.args, c.filter) for c in node.calls if c.distinct}
     keys, values = ([node.input.fields[i].type for i in x] for x in (node.keys, _read(node.calls)))
     return (
@@ -125,29 +125,30 @@ def _references(fields: tuple[Field, ...]) -> tuple[Expr, ...]:
 def _window_columns(
     function: b.WindowTableFunction, calcs: Sequence[b.Calc], sets: tuple[tuple[Expr, ...], ...]
 ) -> dict[int, str]:
-    """The fields above ``sets`` that are the window's in all of them; none if it is not just handed on."""
+    """The role of each field above ``sets`` that is a window column in all sets; {} if a node computes with
+    one."""
     width = len(function.fields) - len(_ROLES)
-    found = {width + i: role for i, role in enumerate(_ROLES)}
+    roles = {width + i: role for i, role in enumerate(_ROLES)}
     for calc in calcs:
-        if calc.condition is not None and columns(calc.condition) & found.keys():
+        if calc.condition is not None and columns(calc.condition) & roles.keys():
             return {}
-        found = _handed_on(calc.projections, found)
-    kept = [_handed_on(each, found) for each in sets]
-    return kept[0] if all(each == kept[0] for each in kept) else {}
+        roles = _passed_on(calc.projections, roles)
+    roles_by_set = [_passed_on(expressions, roles) for expressions in sets]
+    return roles_by_set[0] if all(expressions == roles_by_set[0] for expressions in roles_by_set) else {}
 
 
-def _handed_on(expressions: tuple[Expr, ...], found: dict[int, str]) -> dict[int, str]:
-    reading = {i: e for i, e in enumerate(expressions) if columns(e) & found.keys()}
+def _passed_on(expressions: tuple[Expr, ...], roles: dict[int, str]) -> dict[int, str]:
+    reading = {i: e for i, e in enumerate(expressions) if columns(e) & roles.keys()}
     if not all(isinstance(e, InputRef) for e in reading.values()):
         return {}
-    return {i: found[e.index] for i, e in reading.items() if isinstance(e, InputRef)}
+    return {i: roles[e.index] for i, e in reading.items() if isinstance(e, InputRef)}
 
 
-def _is_of_rows(column: int, found: dict[int, str], sets: tuple[tuple[Expr, ...], ...]) -> bool:
-    """Whether ``column`` is no window's, and the same in all sets."""
-    return column not in found and len({each[column] for each in sets}) == 1
+def _is_row_column(column: int, roles: dict[int, str], sets: tuple[tuple[Expr, ...], ...]) -> bool:
+    """Whether ``column`` is no window column, and the same expression in all sets."""
+    return column not in roles and len({each[column] for each in sets}) == 1
 
 
 def _read(calls: Sequence[AggregateCall]) -> tuple[int, ...]:
-    found = (i for c in calls for i in (*c.args, *([] if c.filter is None else [c.filter])))
-    return tuple(dict.fromkeys(found))
+    indexes = (i for c in calls for i in (*c.args, *([] if c.filter is None else [c.filter])))
+    return tuple(dict.fromkeys(indexes))

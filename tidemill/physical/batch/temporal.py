@@ -1,9 +1,9 @@
-"""Temporal joins in batch: each left row with the last version up to its time, over all rows at once.
+"""Temporal joins in batch mode: joins each left row with the last version up to its time, over all rows.
 
-Nothing is late. A version is found by identity of its key, as in a stream. What a view of the first row of
-each key reads are its versions, too (see ``physical.joins.temporal``), those that were the first when they
-came: the view itself gives only the last one here. What comes out of an aggregation comes in the order of
-its time. Flink has no such plan.
+No row is late. Versions are found by identity of their key, as in streaming mode. If the right side is a view
+of the first row per key, its versions are the input rows that were the first when they came (see
+``physical.joins.temporal``), because the view itself only gives the last of them. Rows of an aggregation come
+in the order of their time. Flink has no such plan.
 """
 
 from __future__ import annotations
@@ -31,10 +31,10 @@ ALIVE, _ORDER = "$alive", "$order"
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Versions:
-    """``source`` gives a row for each version; the versioned table's columns are ``expressions`` over it, and
-    ``condition`` says which can be seen. ``key`` and ``order`` are of the source's fields; by ``order``,
-    where there is one, a row is a version that comes before all that had come, with ``later`` also beside the
-    first of them."""
+    """``source`` gives a row per version. The versioned table's columns are ``expressions`` over it, and
+    ``condition`` says which versions are visible. ``key`` and ``order`` are fields of the source. If there is
+    an ``order``, a row is a version only if it sorts before all earlier rows, or with ``later`` equal to the
+    first."""
 
     source: n.LogicalNode
     expressions: tuple[Expr, ...]
@@ -52,25 +52,26 @@ def versions_of(node: n.LogicalNode) -> Versions:
         over_rank = lowered(node)
         if over_rank is not None:
             return versions_of(over_rank)
-        found = top_n(node)
-        if found is not None and _first_alone(found):
+        top = top_n(node)
+        if top is not None and _is_first_row(top):
             below = Versions(
-                source=found.over.input,
-                # The rank is 1 of every version as long as it holds.
-                expressions=(*references(found.over.input.fields), _one(found.over)),
-                key=frozenset(found.call.partition),
-                order=found.call.order,
-                later=keeps_last(found),
+                source=top.over.input,
+                # The rank of a version is 1 while it is valid.
+                expressions=(*references(top.over.input.fields), _one(top.over)),
+                key=frozenset(top.call.partition),
+                order=top.call.order,
+                later=keeps_last(top),
             )
-            return _filtered(below, conjunction(found.rest))
+            return _filtered(below, conjunction(top.other_conditions))
         return _filtered(versions_of(node.input), node.condition)
     if isinstance(node, n.Aggregate) and min(version_times(node), default=0) >= max(len(node.keys), 1):
-        return _so_far(node)
+        return _cumulated(node)
     return Versions(source=node, expressions=references(node.fields), key=_primary_key(node))
 
 
-def _so_far(node: n.Aggregate) -> Versions:
-    """Of groups that hold as of their latest time every row is a version: what the group has had by then."""
+def _cumulated(node: n.Aggregate) -> Versions:
+    """Groups versioned by their latest time: every row is a version, with the group's results up to that
+    row."""
     below = node.input
     times = sorted(event_times(below))
     if len(times) != 1 or any(c.distinct or c.filter is not None or c.user for c in node.calls):
@@ -92,15 +93,17 @@ def _so_far(node: n.Aggregate) -> Versions:
         for i, c in enumerate(node.calls)
     )
     fields = (*below.fields, *(Field(c.name, c.type) for c in calls))
-    found = references(fields)
-    shown = (*(found[key] for key in node.keys), *found[len(below.fields) :])
+    columns = references(fields)
+    expressions = (*(columns[key] for key in node.keys), *columns[len(below.fields) :])
     return Versions(
-        source=n.Over(fields=fields, input=below, calls=calls), expressions=shown, key=frozenset(node.keys)
+        source=n.Over(fields=fields, input=below, calls=calls),
+        expressions=expressions,
+        key=frozenset(node.keys),
     )
 
 
-def _first_alone(found: TopN) -> bool:
-    return found.start == found.end == 1 and found.call.function == "ROW_NUMBER"
+def _is_first_row(top: TopN) -> bool:
+    return top.start == top.end == 1 and top.call.function == "ROW_NUMBER"
 
 
 def _one(over: n.Over) -> Expr:
@@ -110,18 +113,20 @@ def _one(over: n.Over) -> Expr:
 def _filtered(versions: Versions, condition: Expr | None) -> Versions:
     if condition is None:
         return versions
-    known = [] if versions.condition is None else [versions.condition]
-    return replace(versions, condition=conjunction([*known, substituted(condition, versions.expressions)]))
+    conditions = [] if versions.condition is None else [versions.condition]
+    return replace(
+        versions, condition=conjunction([*conditions, substituted(condition, versions.expressions)])
+    )
 
 
 def _primary_key(node: n.LogicalNode) -> frozenset[int]:
-    """Of a table, or of an aggregation; none of anything else."""
+    """The primary key of a table, or the keys of an aggregation; empty for other nodes."""
     if isinstance(node, n.Aggregate):
         return frozenset(range(len(node.keys)))
     if not isinstance(node, n.Scan) or not node.table.primary_key:
         return frozenset()
-    places = [node.columns.index(c) for c in node.table.primary_key if c in node.columns]
-    return frozenset(places) if len(places) == len(node.table.primary_key) else frozenset()
+    key_columns = [node.columns.index(c) for c in node.table.primary_key if c in node.columns]
+    return frozenset(key_columns) if len(key_columns) == len(node.table.primary_key) else frozenset()
 
 
 def plan_temporal_join(
@@ -130,7 +135,7 @@ def plan_temporal_join(
     """``source``: the plan of ``versions.source``."""
     assert node.version is not None
     width = len(node.left.fields)
-    keys, rest = split_condition(node.condition, width)
+    keys, residual = split_condition(node.condition, width)
     if not keys:
         raise without_keys(node)
     key = _columns(versions, node)
@@ -140,9 +145,9 @@ def plan_temporal_join(
     ]
     if not key or None in chosen:
         raise no_version_key(node, [node.right.fields[i].name for i in sorted(key)])
-    taken = [k for k in chosen if k is not None]
+    version_keys = [k for k in chosen if k is not None]
     equal = zip(keys, _equalities(node, width), strict=True)
-    others = [part for k, part in equal if k not in taken or not is_identity(k.left.type)]
+    others = [part for k, part in equal if k not in version_keys or not is_identity(k.left.type)]
     order, added = _order(versions)
     alive = [] if versions.condition is None else [versions.condition]
     fields = [Field(f"{_ORDER}{i}", x.type) for i, x in enumerate(added)]
@@ -157,45 +162,45 @@ def plan_temporal_join(
         left=left,
         right=right,
         kind=node.kind,
-        keys=tuple((k.left, k.right, k.null_safe) for k in taken),
-        condition=conjunction([*others, *rest]),
+        keys=tuple((k.left, k.right, k.null_safe) for k in version_keys),
+        condition=conjunction([*others, *residual]),
         left_time=node.time,
         right_time=node.version,
         alive=versions.condition is not None,
         order=order,
         later=versions.later,
-        arrives=_arrives(versions.source),
+        arrives=_keeps_table_order(versions.source),
     )
 
 
 def _order(versions: Versions) -> tuple[tuple[SortKey, ...], list[Expr]]:
-    """The order over the columns of the versions, and those that are needed for it alone."""
-    shown: list[Expr] = list(versions.expressions)
+    """The sort keys as indexes of columns, and the columns with extra ones that only the order needs."""
+    expressions: list[Expr] = list(versions.expressions)
     added: list[Expr] = []
     keys = []
     for key in versions.order:
         column = InputRef(type=versions.source.fields[key.index].type, index=key.index)
-        if column not in shown:
-            shown.append(column)
+        if column not in expressions:
+            expressions.append(column)
             added.append(column)
-        keys.append(replace(key, index=shown.index(column)))
+        keys.append(replace(key, index=expressions.index(column)))
     return tuple(keys), added
 
 
-def _arrives(node: n.LogicalNode) -> bool:
-    """Whether its rows come in the order in which those of a table do."""
+def _keeps_table_order(node: n.LogicalNode) -> bool:
+    """Whether its rows come in the order of a table's rows."""
     grouped = isinstance(node, n.Aggregate | n.Join | n.TemporalJoin)
-    return not grouped and all(map(_arrives, node.inputs))
+    return not grouped and all(map(_keeps_table_order, node.inputs))
 
 
 def _columns(versions: Versions, node: n.TemporalJoin) -> frozenset[int]:
-    """The fields of the versioned table that are its key; none where one is missing."""
-    places = {x.index: i for i, x in enumerate(versions.expressions) if isinstance(x, InputRef)}
-    found = [places.get(i) for i in versions.key]
-    return frozenset() if None in found else frozenset(i for i in found if i is not None)
+    """The fields of the versioned table that are its key; empty if one is missing."""
+    positions = {x.index: i for i, x in enumerate(versions.expressions) if isinstance(x, InputRef)}
+    key_positions = [positions.get(i) for i in versions.key]
+    return frozenset() if None in key_positions else frozenset(i for i in key_positions if i is not None)
 
 
 def _equalities(node: n.TemporalJoin, width: int) -> list[Expr]:
-    """The conjuncts that ``split_condition`` makes keys of, in its order."""
-    _, rest = split_condition(node.condition, width)
-    return [part for part in conjuncts(node.condition) if part not in rest]
+    """The conjuncts that ``split_condition`` turns into keys, in its order."""
+    _, residual = split_condition(node.condition, width)
+    return [part for part in conjuncts(node.condition) if part not in residual]

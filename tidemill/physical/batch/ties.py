@@ -1,7 +1,7 @@
-"""Which of equal rows a batch ROW_NUMBER puts first: the one that streaming keeps.
+"""Ties of ROW_NUMBER in batch mode: the first of equal rows is the row that streaming mode keeps.
 
-A stream's Top-N keeps the row that came first, but a Deduplicate(keep=[LastRow]) the one that came last.
-Batch plans have no time attributes, so the column is followed down to its table's watermark.
+A streaming Top-N keeps the row that came first, but Deduplicate(keep=[LastRow]) keeps the row that came last.
+Batch plans have no time attributes, so the column is traced to its table's watermark.
 """
 
 from __future__ import annotations
@@ -14,13 +14,13 @@ from tidemill.plan import nodes as n
 from tidemill.plan.expressions import InputRef
 
 
-def keeps_last(found: TopN) -> bool:
-    """Whether it is the last row by a time attribute: of equal times the one that came last."""
-    if not found.start == found.end == 1 or found.call.function != "ROW_NUMBER":
+def keeps_last(top: TopN) -> bool:
+    """Whether the Top-N keeps the last row by a time attribute: among equal times the row that came last."""
+    if not top.start == top.end == 1 or top.call.function != "ROW_NUMBER":
         return False
-    if len(found.call.order) != 1 or found.call.order[0].ascending:
+    if len(top.call.order) != 1 or top.call.order[0].ascending:
         return False
-    index, source = found.call.order[0].index, found.over.input
+    index, source = top.call.order[0].index, top.over.input
     return source.fields[index].type.time_attribute != "" or _is_event_time(source, index)
 
 
@@ -39,7 +39,7 @@ def _(node: n.Project, index: int) -> bool:
     expression = node.expressions[index]
     if isinstance(expression, InputRef):
         return _is_event_time(node.input, expression.index)
-    # A view's columns may be merged into those of the table, so a computed one has lost its name.
+    # A view's columns may be merged into the table's, so a computed column may have another name.
     return _computes_event_time(node.input)
 
 

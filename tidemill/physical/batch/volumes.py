@@ -1,9 +1,9 @@
-"""How many bytes a plan reads, before any is read: at most, and as a guess of what its exchanges carry.
+"""Estimates the bytes that a plan reads at most, and the bytes that its exchanges carry.
 
-The guess only says how wide exchanges begin. Too many partitions cost each task a file for each of them; with
-too few a task has more than it should, and spills. So a guess takes little off, and only where Spark skips
-most of a table's partitions: a condition over nothing but columns it is partitioned by, or a join of such a
-column with rows that a condition chose, which prunes partitions while the query runs.
+The second estimate only sets the initial width of exchanges. With too many partitions each task writes a file
+per partition; with too few a task gets too many rows and spills. So the estimate is cautious. It is lower
+than the table's size only if Spark skips most of a table's partitions: by a condition on partition columns
+alone, or by a join of a partition column with filtered rows, which prunes partitions at run time.
 """
 
 from __future__ import annotations
@@ -28,48 +28,48 @@ from tidemill.plan import nodes as n
 from tidemill.plan.expressions import InputRef
 
 _PRUNED = 8
-"""Times as much is taken for read where partitions are skipped as is kept: some month of a year, or a year of
-five, of which nobody knows which before."""
+"""The assumed share of a table that is read if partitions are skipped is 1/8: between a month of a year and a
+year of five."""
 
 Read = TableSourceScan | DataFrameScan
 Columns = frozenset[int]
 _NONE: Columns = frozenset()
 
 
-def volume(root: BatchNode) -> int | None:
-    """About how many bytes the tables have that are read; None where that is not known of one."""
+def read_bytes(root: BatchNode) -> int | None:
+    """About how many bytes the tables have; None if the size of a table is not known."""
     return _sum(node.most for node in all_of(root) if isinstance(node, Read))
 
 
-def exchanged(root: BatchNode, prunes: bool) -> int | None:
-    """About how many bytes of its tables a plan has to do with; None where that is not known of one.
-    ``prunes``: partitions are skipped while the query runs, too."""
+def exchanged_bytes(root: BatchNode, prunes: bool) -> int | None:
+    """About how many bytes of its tables a plan processes; None if the size of a table is not known.
+    ``prunes``: whether Spark also skips partitions at run time."""
     order = _inputs_first(root)
     bound = dict.fromkeys(map(id, order), _NONE) if not prunes else _bound(order)
-    return _sum(_guessed(node, bound[id(node)]) for node in order if isinstance(node, Read))
+    return _sum(_estimated_read(node, bound[id(node)]) for node in order if isinstance(node, Read))
 
 
 def _sum(sizes: Iterable[int | None]) -> int | None:
-    known = list(sizes)
-    return None if None in known else sum(size for size in known if size is not None)
+    all_sizes = list(sizes)
+    return None if None in all_sizes else sum(size for size in all_sizes if size is not None)
 
 
 def _inputs_first(root: BatchNode) -> list[BatchNode]:
     """The nodes of a plan, each once."""
-    found, seen, waiting = list[BatchNode](), set[int](), [(root, False)]
-    while waiting:
-        node, ready = waiting.pop()
+    ordered, visited, stack = list[BatchNode](), set[int](), [(root, False)]
+    while stack:
+        node, ready = stack.pop()
         if ready:
-            found.append(node)
-        elif id(node) not in seen:
-            seen.add(id(node))
-            waiting.append((node, True))
-            waiting += ((child, False) for child in node.inputs)
-    return found
+            ordered.append(node)
+        elif id(node) not in visited:
+            visited.add(id(node))
+            stack.append((node, True))
+            stack += ((child, False) for child in node.inputs)
+    return ordered
 
 
 def _bound(order: Sequence[BatchNode]) -> dict[int, Columns]:
-    """By the id of a node the columns whose values all its readers bind to what a condition chose."""
+    """By node id: the columns that all readers of the node join with filtered rows."""
     chosen = set[int]()
     for node in order:
         if _chooses(node) or any(id(child) in chosen for child in node.inputs):
@@ -88,7 +88,7 @@ def _chooses(node: BatchNode) -> bool:
 
 
 def _bound_below(node: BatchNode, columns: Columns, chosen: set[int]) -> Sequence[Columns]:
-    """Of each input the columns that are bound where ``columns`` of the node are, and those that the node
+    """For each input the columns that are bound if ``columns`` of the node are, and the columns that the node
     itself binds."""
     match node:
         case Sort():
@@ -122,7 +122,7 @@ def _bound_by_join(node: Join, columns: Columns, chosen: set[int]) -> tuple[Colu
     return first, second
 
 
-def _guessed(scan: Read, columns: Columns) -> int | None:
+def _estimated_read(scan: Read, columns: Columns) -> int | None:
     size = scan.most
     if size is None or isinstance(scan, DataFrameScan):
         return size

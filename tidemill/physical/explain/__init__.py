@@ -1,1 +1,1 @@
-"""Plans as text, as Flink prints them: ``text`` is EXPLAIN, ``attributes`` has the nodes' names."""
+"""Plans as Flink prints them: ``text`` is EXPLAIN, ``attributes`` has the nodes' names and attributes."""

@@ -1,4 +1,4 @@
-"""EXPLAIN PLAN_ADVICE: aggregations that run in one phase though two would do, because of what was set."""
+"""EXPLAIN PLAN_ADVICE: aggregations that run in one phase because options prevent two phases."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from tidemill.physical.tree import walk
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Advice:
-    """``nodes``: the ids of those that there is advice for; ``text``: the lines below the trees."""
+    """``nodes``: the ids of nodes with advice. ``text``: the lines below the trees."""
 
     nodes: frozenset[int]
     text: str
@@ -35,12 +35,12 @@ def advice_of(roots: Sequence[p.PhysicalNode], config: Configuration) -> Advice:
 
 
 def _settings(config: Configuration) -> list[str]:
-    found = []
+    settings = []
     if config.read(AGG_PHASE_STRATEGY).upper() == "ONE_PHASE":
-        found.append(f"'{AGG_PHASE_STRATEGY.key}' to 'AUTO'")
+        settings.append(f"'{AGG_PHASE_STRATEGY.key}' to 'AUTO'")
     if not config.read(MINI_BATCH_ENABLED):
-        found.append(f"'{MINI_BATCH_ENABLED.key}' to 'true'")
-    return found
+        settings.append(f"'{MINI_BATCH_ENABLED.key}' to 'true'")
+    return settings
 
 
 def _is_one_phase(node: p.PhysicalNode) -> bool:

@@ -1,4 +1,4 @@
-"""A call of TO_CHANGELOG or FROM_CHANGELOG as plans show it."""
+"""The text of a call of TO_CHANGELOG or FROM_CHANGELOG in plans."""
 
 from __future__ import annotations
 

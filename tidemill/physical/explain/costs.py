@@ -1,7 +1,7 @@
 """EXPLAIN ESTIMATED_COST: rows and costs of a plan's nodes, in Flink's numbers.
 
-Nothing is known of the tables, so a table has 1.0E8 rows, and a condition keeps the share that is usual for
-its kind. Tidemill decides nothing by these numbers; they are what Flink's optimizer would count with.
+The sizes of tables are unknown, so a table has 1.0E8 rows, and a condition has the default selectivity of its
+kind. Tidemill does not use these numbers; Flink's optimizer would.
 """
 
 from __future__ import annotations
@@ -47,7 +47,7 @@ _USUAL_BYTES = 12
 
 @dataclass(frozen=True, slots=True)
 class Cost:
-    """``rows`` that come out; what it took to make them, with all below."""
+    """``rows``: of the output. The other numbers are the cumulative cost of the node and all nodes below."""
 
     rows: float
     read: float = 0.0
@@ -57,22 +57,22 @@ class Cost:
 
     @property
     def text(self) -> str:
-        """``rowcount = 1.0E8, cumulative cost = {...}``; no operator of a stream is said to need memory."""
+        """``rowcount = 1.0E8, cumulative cost = {...}``; streaming operators have no cost for memory."""
         parts = {"rows": self.read, "cpu": self.cpu, "io": self.io, "network": self.network, "memory": 0.0}
-        shown = ", ".join(f"{number(value)} {name}" for name, value in parts.items())
-        return f"rowcount = {number(self.rows)}, cumulative cost = {{{shown}}}"
+        resources = ", ".join(f"{number(value)} {name}" for name, value in parts.items())
+        return f"rowcount = {number(self.rows)}, cumulative cost = {{{resources}}}"
 
 
 @dataclass(frozen=True, slots=True)
 class Costs:
-    """``inputs``: what is shown below a node."""
+    """``inputs``: the nodes that EXPLAIN shows below a node."""
 
     inputs: Callable[[p.PhysicalNode], tuple[p.PhysicalNode, ...]]
-    _known: dict[int, tuple[p.PhysicalNode, Cost]] = field(default_factory=dict)
+    _cache: dict[int, tuple[p.PhysicalNode, Cost]] = field(default_factory=dict)
 
     def of(self, node: p.PhysicalNode) -> Cost:
-        known = self._known.get(id(node))
-        if known is None:
+        cached = self._cache.get(id(node))
+        if cached is None:
             below = [self.of(child) for child in self.inputs(node)]
             own = _own(node, tuple(c.rows for c in below))
             total = Cost(
@@ -82,12 +82,12 @@ class Costs:
                 own.io + sum(c.io for c in below),
                 own.network + sum(c.network for c in below),
             )
-            known = self._known[id(node)] = (node, total)
-        return known[1]
+            cached = self._cache[id(node)] = (node, total)
+        return cached[1]
 
 
 def number(value: float) -> str:
-    """As Java writes a double."""
+    """The number in Java's notation of doubles."""
     if value == 0 or 1e-3 <= abs(value) < 1e7:
         return str(value)
     sign, digits, exponent = Decimal(repr(value)).as_tuple()
@@ -103,7 +103,7 @@ def row_bytes(node: p.PhysicalNode) -> int:
 
 @singledispatch
 def _own(node: p.PhysicalNode, rows: tuple[float, ...]) -> Cost:
-    """As much as comes in, each row once."""
+    """The default cost of a node: as many rows as its inputs, each processed once."""
     return Cost(rows[0], rows[0], rows[0])
 
 
@@ -121,8 +121,8 @@ def _(node: p.Values, rows: tuple[float, ...]) -> Cost:
 
 @_own.register
 def _(node: p.Calc, rows: tuple[float, ...]) -> Cost:
-    kept = rows[0] if node.condition is None else rows[0] * share(node.condition)
-    return Cost(kept, kept, rows[0] * sum(map(_computes, node.projections)))
+    kept_rows = rows[0] if node.condition is None else rows[0] * share(node.condition)
+    return Cost(kept_rows, kept_rows, rows[0] * sum(map(_computes, node.projections)))
 
 
 def _computes(expr: e.Expr) -> bool:
@@ -168,15 +168,15 @@ def _(node: p.Rank, rows: tuple[float, ...]) -> Cost:
 
 @_own.register
 def _(node: p.SortLimit, rows: tuple[float, ...]) -> Cost:
-    wanted = math.inf if node.fetch is None else float(node.offset + node.fetch)
-    kept = min(rows[0], wanted)
+    limit = math.inf if node.fetch is None else float(node.offset + node.fetch)
+    kept_rows = min(rows[0], limit)
     width = (3 + len(node.fields)) * 4
-    steps = rows[0] * math.log(max(kept, math.e)) if node.order else kept
-    return Cost(max(kept - node.offset, 0.0), kept, steps * width)
+    steps = rows[0] * math.log(max(kept_rows, math.e)) if node.order else kept_rows
+    return Cost(max(kept_rows - node.offset, 0.0), kept_rows, steps * width)
 
 
 def share(condition: e.Expr) -> float:
-    """Of all rows those that meet ``condition``."""
+    """The share of rows that meet ``condition``."""
     if not isinstance(condition, e.Call):
         return _ELSE
     parts = condition.args
@@ -192,14 +192,15 @@ def share(condition: e.Expr) -> float:
 
 
 def _any(parts: tuple[e.Expr, ...]) -> float:
-    """Of alternatives; those that compare one column with constants shut each other out."""
+    """The share of rows that meet an alternative. Equalities of one column with constants exclude each
+    other."""
     if len(columns := {_compared(x) for x in parts}) == 1 and None not in columns:
         return min(_EQUAL * len(parts), 1.0)
-    found = 0.0
+    combined = 0.0
     for part in parts:
         one = share(part)
-        found = found + one - found * one
-    return found
+        combined = combined + one - combined * one
+    return combined
 
 
 def _compared(expr: e.Expr) -> int | None:

@@ -1,6 +1,6 @@
 """EXPLAIN JSON_EXECUTION_PLAN: the tree of a plan as a graph of operators, in the form of Flink's job graphs.
 
-Exchanges are no nodes: they say how rows go from one node to the next. Subtrees that are alike are one node.
+Exchanges are no nodes: they are the ship strategy of an edge. Equal subtrees are one node.
 """
 
 from __future__ import annotations
@@ -17,8 +17,8 @@ _ROLES = {"Data Source": "Source: ", "Operator": "", "Data Sink": "Sink: "}
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Reading(Generic[T]):
-    """How to read a tree. ``exchange``: how an exchange ships rows, '' for other nodes; ``sink``: whether a
-    node is one."""
+    """How to read a tree. ``exchange``: the ship strategy of an exchange, '' for other nodes. ``sink``:
+    whether a node is a sink."""
 
     name: Callable[[T], str]
     line: Callable[[T], str]
@@ -37,7 +37,7 @@ def json_plan(roots: Sequence[T], reading: Reading[T]) -> str:
 
 
 def _written(value: Any, margin: str = "") -> str:
-    """JSON in the form of Flink's: lists go on in one line with the objects in them."""
+    """JSON in Flink's layout: a list starts on the same line as the objects in it."""
     if isinstance(value, list):
         return f"[ {', '.join(_written(x, margin) for x in value)} ]"
     if not isinstance(value, dict):
@@ -59,20 +59,20 @@ class _Graph(Generic[T]):
         key = self.reading.line(node), below
         if key not in self._ids:
             self._ids[key] = len(self._ids) + 1
-            self.nodes.append(self._shown(node, self._ids[key], below))
+            self.nodes.append(self._entry(node, self._ids[key], below))
         return self._ids[key]
 
     def _way(self, node: T) -> tuple[int, str]:
-        """What makes the rows, and how they come."""
+        """The id of the node that makes the rows, and the ship strategy."""
         shipped = self.reading.exchange(node)
         if not shipped:
             return self.add(node), "FORWARD"
         return self.add(self.reading.inputs(node)[0]), shipped
 
-    def _shown(self, node: T, number: int, below: Sequence[tuple[int, str]]) -> Json:
+    def _entry(self, node: T, number: int, below: Sequence[tuple[int, str]]) -> Json:
         name = self.reading.name(node)
         kind = "Data Source" if not below else "Data Sink" if self.reading.sink(node) else "Operator"
-        shown: Json = {
+        entry: Json = {
             "id": number,
             "type": f"{_ROLES[kind]}{name}[{number}]",
             "pact": kind,
@@ -81,5 +81,5 @@ class _Graph(Generic[T]):
         }
         if below:
             ways = [{"id": key, "ship_strategy": way, "side": "second"} for key, way in below]
-            shown["predecessors"] = ways
-        return shown
+            entry["predecessors"] = ways
+        return entry

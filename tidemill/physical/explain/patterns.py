@@ -27,14 +27,14 @@ def pattern_attributes(
     fields: Sequence[Field],
     inputs: Sequence[Field],
 ) -> list[tuple[str, str]]:
-    """What stands behind ``orderBy`` in the physical node."""
+    """The attributes after ``orderBy`` in the physical node."""
     printer = Printer.over(inputs)
     names = [f.name for f in fields][len(fields) - len(measures) :]
-    shown = [f"FINAL({printer.text(m)}) AS {name}" for m, name in zip(measures, names, strict=True)]
+    measure_texts = [f"FINAL({printer.text(m)}) AS {name}" for m, name in zip(measures, names, strict=True)]
     conditions = [f"{pattern.name(i)}={_condition(x, i)}" for i, x in definitions]
     within = [] if pattern.within is None else [("within", f"[{pattern.within}:INTERVAL]")]
     return [
-        ("measures", f"[{', '.join(shown)}]"),
+        ("measures", f"[{', '.join(measure_texts)}]"),
         ("rowsPerMatch", "[ONE ROW PER MATCH]"),
         ("after", f"[{_after(pattern)}]"),
         ("pattern", f"[{_sequence(pattern.variables)}]"),
@@ -44,7 +44,7 @@ def pattern_attributes(
 
 
 def match_text(node: n.MatchRecognize) -> str:
-    """What stands in LogicalMatch."""
+    """The attributes of LogicalMatch."""
     order = ", ".join(
         f"{k.index} {'ASC' if k.ascending else 'DESC'}-nulls-{'first' if k.nulls_first else 'last'}"
         for k in node.order

@@ -175,7 +175,7 @@ def literal_text(literal: e.Literal, plain: bool = False) -> str:
 
 
 def rows_text(rows: Sequence[tuple[e.Literal, ...]]) -> str:
-    """Constant rows; their types stand elsewhere."""
+    """Constant rows without their types."""
     return "[[" + ", ".join("{ " + ", ".join(map(_untyped, row)) + " }" for row in rows) + "]]"
 
 
@@ -246,7 +246,7 @@ def call_text(call: e.AggregateCall, printer: Printer, *, retract: bool, named: 
 
 
 def order_text(key: e.SortKey, printer: Printer) -> str:
-    """``n DESC``; the default place of NULLs goes unsaid."""
+    """``n DESC``; the default order of NULLs is omitted."""
     direction = "ASC" if key.ascending else "DESC"
     usual = key.nulls_first == key.ascending
     nulls = "" if usual else (" NULLS FIRST" if key.nulls_first else " NULLS LAST")

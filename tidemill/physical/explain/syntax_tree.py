@@ -25,31 +25,31 @@ _POSITIONS = Printer((), Form.INDEXED)
 
 def syntax_tree(root: n.LogicalNode) -> str:
     lines: list[str] = []
-    _visit(_seen(root), "", "", lines)
+    _visit(_without_needless_project(root), "", "", lines)
     return "\n".join(lines)
 
 
-def _visit(node: n.LogicalNode, head: str, rest: str, lines: list[str]) -> None:
-    below = tuple(map(_seen, node.inputs))
+def _visit(node: n.LogicalNode, head: str, indent: str, lines: list[str]) -> None:
+    below = tuple(map(_without_needless_project, node.inputs))
     folded = _binary_union(node)
     if folded is not None:
         node, below = folded
     lines.append(f"{head}{line(node)}")
     for child in below[:-1]:
-        _visit(child, rest + ":- ", rest + ":  ", lines)
+        _visit(child, indent + ":- ", indent + ":  ", lines)
     for child in below[-1:]:
-        _visit(child, rest + "+- ", rest + "   ", lines)
+        _visit(child, indent + "+- ", indent + "   ", lines)
 
 
-def _seen(node: n.LogicalNode) -> n.LogicalNode:
-    """An aggregation whose columns are the query's as they are has no Project above it."""
+def _without_needless_project(node: n.LogicalNode) -> n.LogicalNode:
+    """Drops a Project that only passes on an aggregation's columns, as Flink's tree does."""
     if isinstance(node, n.Project) and isinstance(node.input, n.Aggregate) and is_identity(node):
         return node.input
     return node
 
 
 def _binary_union(node: n.LogicalNode) -> tuple[n.SetOp, tuple[n.LogicalNode, ...]] | None:
-    """Set operations of more than two branches show as a left-deep tree of binary ones."""
+    """A set operation of more than two branches as a left-deep tree of binary operations."""
     if not isinstance(node, n.SetOp) or len(node.branches) <= 2:
         return None
     first = n.SetOp(fields=node.fields, kind=node.kind, all=node.all, branches=node.branches[:-1])

@@ -1,9 +1,10 @@
 """EXPLAIN: three sections with Flink's node names and attributes.
 
-== Abstract Syntax Tree == shows the bound query, == Optimized Physical Plan == the physical tree with
-changelogMode where asked for, == Optimized Execution Plan == the same in the words of execution: infix
-expressions, Deduplicate for a Rank that is one, a subtree that occurs twice only once; what runs in another
-way than Flink's operator says how (``runs``, see ``differences``).
+- == Abstract Syntax Tree ==: the bound query.
+- == Optimized Physical Plan ==: the physical tree, on request with changelogMode.
+- == Optimized Execution Plan ==: the same tree with infix expressions, and Deduplicate for a Rank that is a
+  deduplication. A repeated subtree is printed once. A node that runs unlike Flink's operator says how
+  (``runs``, see ``differences``).
 """
 
 from __future__ import annotations
@@ -21,7 +22,7 @@ from tidemill.physical.explain.differences import Runs, differences
 from tidemill.physical.explain.json_plan import Reading, json_plan
 from tidemill.physical.explain.printer import Form
 from tidemill.physical.explain.syntax_tree import syntax_tree
-from tidemill.physical.explain.whole_reads import Shown
+from tidemill.physical.explain.whole_reads import ShownPlan
 from tidemill.physical.traits.changelog_mode import changelog_text
 from tidemill.physical.tree import visible
 from tidemill.plan.nodes import LogicalNode
@@ -39,16 +40,16 @@ def explain_text(
     advice: Advice | None = None,
     costs: bool = False,
 ) -> str:
-    """The whole text; several statements of one job show one tree each in every section.
+    """The whole text. Each section has a tree per statement of the job.
 
-    ``logical`` is the bound plan before optimization, ``shown`` Flink's view (``view.flink_view``) of what
-    ``runs``. ``changelog_mode`` is EXPLAIN CHANGELOG_MODE.
+    ``logical``: the bound plan before optimization. ``runs``: the running plan. ``shown``: Flink's view of it
+    (``view.flink_view``). ``changelog_mode``: for EXPLAIN CHANGELOG_MODE.
     ``combined``: as for ``differences``. ``advice`` is EXPLAIN PLAN_ADVICE, ``costs`` EXPLAIN ESTIMATED_COST.
     """
     logicals = [logical] if isinstance(logical, LogicalNode) else logical
     roots = [shown] if isinstance(shown, p.PhysicalNode) else shown
     run = [runs] if isinstance(runs, p.PhysicalNode) else runs
-    whole = Shown()
+    whole = ShownPlan()
     reuse = _Reuse.of(roots, [differences(*pair, combined) for pair in zip(roots, run, strict=True)], whole)
     trees = [
         physical_plan(x, changelog_mode=changelog_mode, advice=advice, costs=costs, shown=whole)
@@ -70,9 +71,9 @@ def physical_plan(
     changelog_mode: bool,
     advice: Advice | None = None,
     costs: bool = False,
-    shown: Shown | None = None,
+    shown: ShownPlan | None = None,
 ) -> str:
-    shown = shown or Shown()
+    shown = shown or ShownPlan()
     counted = Costs(shown.inputs) if costs else None
 
     def line(node: p.PhysicalNode) -> str:
@@ -94,13 +95,13 @@ def draw(root: T, line: Callable[[T], str], inputs: Callable[[T], Sequence[T]]) 
     """A tree as indented lines with ``+- `` before the last input and ``:- `` before the others."""
     lines: list[str] = []
 
-    def visit(node: T, head: str, rest: str) -> None:
+    def visit(node: T, head: str, indent: str) -> None:
         lines.append(head + line(node))
         below = inputs(node)
         for child in below[:-1]:
-            visit(child, rest + ":- ", rest + ":  ")
+            visit(child, indent + ":- ", indent + ":  ")
         for child in below[-1:]:
-            visit(child, rest + "+- ", rest + "   ")
+            visit(child, indent + "+- ", indent + "   ")
 
     visit(root, "", "")
     return "\n".join(lines)
@@ -108,58 +109,60 @@ def draw(root: T, line: Callable[[T], str], inputs: Callable[[T], Sequence[T]]) 
 
 @dataclass(slots=True)
 class _Reuse:
-    """Which subtrees occur more than once, and the number each got when it was first printed.
+    """The subtrees that occur more than once, and their numbers in the order of printing.
 
-    A subtree is known by its shape: its root's line and its inputs' shapes, numbered as they come, so that
-    telling two apart costs a line and not a tree.
+    The shape of a subtree is its root's line and its inputs' shapes. Shapes are numbered, so comparing two
+    subtrees costs a line and not a tree.
     """
 
     runs: Runs
-    shown: Shown
+    shown: ShownPlan
     shapes: dict[tuple[str, tuple[int, ...]], int] = field(default_factory=dict)
     times: Counter[int] = field(default_factory=Counter)
     homes: dict[int, set[int]] = field(default_factory=dict)
     numbers: dict[int, int] = field(default_factory=dict)
-    _known: dict[int, tuple[p.PhysicalNode, int]] = field(default_factory=dict)
+    _cache: dict[int, tuple[p.PhysicalNode, int]] = field(default_factory=dict)
 
     @staticmethod
-    def of(roots: Sequence[p.PhysicalNode], runs: Sequence[Runs], shown: Shown) -> _Reuse:
-        reuse = _Reuse({key: text for found in runs for key, text in found.items()}, shown)
-        for place, root in enumerate(roots):
-            reuse._count(shown.root(root), place)
+    def of(roots: Sequence[p.PhysicalNode], runs: Sequence[Runs], shown: ShownPlan) -> _Reuse:
+        reuse = _Reuse(
+            {key: text for attributes_by_id in runs for key, text in attributes_by_id.items()}, shown
+        )
+        for number, root in enumerate(roots):
+            reuse._count(shown.root(root), number)
         return reuse
 
-    def _count(self, node: p.PhysicalNode, place: int) -> None:
-        """Does not enter a subtree that was met before, which is printed once only. A sink is none: each of
-        two is written to."""
+    def _count(self, node: p.PhysicalNode, tree: int) -> None:
+        """Counts subtrees, without entering a repeated subtree, which is printed only once. A sink is never
+        repeated: two equal sinks are both written to."""
         if not isinstance(node, p.Sink):
             shape = self.shape(node)
             self.times[shape] += 1
-            self.homes.setdefault(shape, set()).add(place)
+            self.homes.setdefault(shape, set()).add(tree)
             if self.times[shape] > 1:
                 return
         for child in self.shown.inputs(node):
-            self._count(child, place)
+            self._count(child, tree)
 
     def shape(self, node: p.PhysicalNode) -> int:
-        known = self._known.get(id(node))
-        if known is None:
+        cached = self._cache.get(id(node))
+        if cached is None:
             below = tuple(self.shape(child) for child in self.shown.inputs(node))
             text = _physical_line(node, changelog_mode=True)
-            known = self._known[id(node)] = (node, self.shapes.setdefault((text, below), len(self.shapes)))
-        return known[1]
+            cached = self._cache[id(node)] = (node, self.shapes.setdefault((text, below), len(self.shapes)))
+        return cached[1]
 
     def is_repeated(self, shape: int) -> bool:
         return self.times[shape] > 1
 
     def is_common(self, shape: int) -> bool:
-        """Whether several trees have it: it then stands before the first of them, as a tree of its own."""
+        """Whether several trees contain it. Then it is printed as its own tree before the first of them."""
         return len(self.homes.get(shape, ())) > 1
 
 
 def execution_graph(roots: Sequence[p.PhysicalNode], parallelism: int) -> str:
     """EXPLAIN JSON_EXECUTION_PLAN."""
-    shown = Shown()
+    shown = ShownPlan()
     reading = Reading(
         name=_graph_name,
         line=lambda node: f"{execution_name(node)}({joined([*attributes(node, Form.INFIX), *hints(node)])})",
@@ -172,7 +175,7 @@ def execution_graph(roots: Sequence[p.PhysicalNode], parallelism: int) -> str:
 
 
 def _graph_name(node: p.PhysicalNode) -> str:
-    """Tables go by their names."""
+    """A node's name; for scans and sinks the table's name."""
     return node.table.path.name if isinstance(node, p.TableSourceScan | p.Sink) else execution_name(node)
 
 
@@ -183,7 +186,7 @@ def _shipped(node: p.PhysicalNode) -> str:
 
 
 def _execution_plans(roots: Sequence[p.PhysicalNode], reuse: _Reuse) -> list[str]:
-    """The trees, each after those subtrees of it that others have, too."""
+    """The trees, each after the subtrees that it shares with other trees."""
     texts: list[str] = []
     for root in map(reuse.shown.root, roots):
         texts += [_execution_plan(x, reuse) for x in _common(root, reuse)]
@@ -192,17 +195,17 @@ def _execution_plans(roots: Sequence[p.PhysicalNode], reuse: _Reuse) -> list[str
 
 
 def _common(root: p.PhysicalNode, reuse: _Reuse) -> list[p.PhysicalNode]:
-    """The highest subtrees that stand in several trees, those of them that are not printed yet."""
-    found: dict[int, p.PhysicalNode] = {}
+    """The largest subtrees that several trees contain and that are not printed yet."""
+    common_nodes: dict[int, p.PhysicalNode] = {}
     waiting = [root]
     while waiting:
         node = waiting.pop()
         shape = reuse.shape(node)
         if reuse.is_common(shape):
-            found.setdefault(shape, node)
+            common_nodes.setdefault(shape, node)
         else:
             waiting += reversed(reuse.shown.inputs(node))
-    return [node for shape, node in found.items() if shape not in reuse.numbers]
+    return [node for shape, node in common_nodes.items() if shape not in reuse.numbers]
 
 
 def _execution_plan(root: p.PhysicalNode, reuse: _Reuse) -> str:

@@ -1,7 +1,7 @@
-"""Sources that hand over all rows as a whole, as plans show them: a Calc above chooses among them.
+"""Sources without projection pushdown, as EXPLAIN shows them: a Calc above the scan picks the columns.
 
-These sources make the columns that are asked for and no others, but Flink's make all of them: its plans have
-the Calc, and so have ours.
+Tidemill's sources only make the needed columns, but these sources of Flink make all of them. So Flink's plans
+have the Calc, and EXPLAIN shows it.
 """
 
 from __future__ import annotations
@@ -18,8 +18,8 @@ _WHOLE = frozenset({"datagen"})
 
 
 @dataclass(frozen=True, slots=True)
-class Shown:
-    """What is shown of a plan; a node is the same object however often it is asked for."""
+class ShownPlan:
+    """The plan that EXPLAIN shows. The same node always gives the same object."""
 
     _inputs: dict[int, tuple[p.PhysicalNode, tuple[p.PhysicalNode, ...]]] = field(default_factory=dict)
 
@@ -27,16 +27,16 @@ class Shown:
         return _whole(plan, chooses=False)
 
     def inputs(self, node: p.PhysicalNode) -> tuple[p.PhysicalNode, ...]:
-        known = self._inputs.get(id(node))
-        if known is None:
+        cached = self._inputs.get(id(node))
+        if cached is None:
             chooses = isinstance(node, p.Calc)
             below = tuple(_whole(visible(i), chooses=chooses) for i in node.inputs)
-            known = self._inputs[id(node)] = (node, below)
-        return known[1]
+            cached = self._inputs[id(node)] = (node, below)
+        return cached[1]
 
 
 def _whole(node: p.PhysicalNode, *, chooses: bool) -> p.PhysicalNode:
-    """``node`` as it stands below one that ``chooses`` among its columns, or does not."""
+    """``node`` with all columns of such sources. ``chooses``: whether the node above picks columns."""
     whole = _scan(node) if isinstance(node, p.TableSourceScan) else _assigner(node)
     if whole is None:
         return node
@@ -53,15 +53,15 @@ def _scan(node: p.TableSourceScan) -> p.TableSourceScan | None:
 
 
 def _assigner(node: p.PhysicalNode) -> p.PhysicalNode | None:
-    """Columns are chosen above the watermark, unless there are computed ones, which are made below it."""
+    """Columns are picked above the watermark, unless there are computed columns, which are made below it."""
     below = visible(node.input) if isinstance(node, p.WatermarkAssigner) else None
     if not isinstance(node, p.WatermarkAssigner) or not isinstance(below, p.TableSourceScan):
         return None
     whole = _scan(below)
     if whole is None or len(below.table.columns) != len(below.table.physical_columns):
         return None
-    names, known = [f.name for f in whole.fields], {f.name: f for f in node.fields}
-    fields = tuple(known.get(f.name, f) for f in whole.fields)
+    names, fields_by_name = [f.name for f in whole.fields], {f.name: f for f in node.fields}
+    fields = tuple(fields_by_name.get(f.name, f) for f in whole.fields)
 
     def in_whole(index: int) -> InputRef:
         place = names.index(below.fields[index].name)

@@ -1,1 +1,1 @@
-"""Joins: ``planning`` makes the node; ``intervals`` finds bounds on the sides' times."""
+"""Joins: ``planning`` makes the node, ``intervals`` finds time bounds between the sides."""

@@ -1,8 +1,8 @@
-"""Joins whose condition no kernel can compute run as joins that kernels can.
+"""Joins with a condition that no kernel can compute, rewritten to joins that kernels can compute.
 
-The pairs of equal key come first, from an inner join; Spark filters them by any expression. That is all of an
-inner join. A row of an outer, semi or anti side then looks for itself among the pairs: by all its columns, as
-identity, so equal rows share their answer, as they must. ``l LEFT JOIN r ON l.k = r.k AND l.s LIKE r.p``::
+An inner join by the keys gives the pairs, and Spark filters the pairs with any expression. That completes an
+inner join. A row of an outer, semi or anti side is then looked up among the pairs by identity of all its
+columns, so equal rows get the same answer. ``l LEFT JOIN r ON l.k = r.k AND l.s LIKE r.p``::
 
     Union
     |- pairs: Calc(l.s LIKE r.p)
@@ -13,8 +13,8 @@ identity, so equal rows share their answer, as they must. ``l LEFT JOIN r ON l.k
           +- Calc(l.*)
              +- pairs
 
-Every part takes any changelog, so the whole does. What a condition draws for the rows of one side (RAND) is a
-column of that side, as the pairs are read several times.
+Every part accepts any changelog, so the whole plan does. A non-deterministic expression over one side (RAND)
+becomes a column of that side, because the pairs are read several times.
 """
 
 from __future__ import annotations
@@ -40,42 +40,42 @@ _FILTERS = (JoinKind.SEMI, JoinKind.ANTI)
 _PADDED = {JoinKind.LEFT: (0,), JoinKind.RIGHT: (1,), JoinKind.FULL: (0, 1)}
 
 
-def decides_by_pairs(node: p.PhysicalNode) -> bool:
-    """Whether ``node`` is a join that shows rows by a condition that no kernel can compute."""
+def is_joined_by_pairs(node: p.PhysicalNode) -> bool:
+    """Whether ``node`` is an outer, semi or anti join with a condition that no kernel can compute."""
     if not isinstance(node, p.Join) or isinstance(node, p.TemporalJoin):
         return False
     return node.kind is not JoinKind.INNER and bool(unknown_parts(node))
 
 
 def unknown_parts(join: p.Join) -> list[Expr]:
-    """The parts of the condition that the kernel cannot compute; an interval's bounds are none."""
+    """The parts of the condition that the kernel cannot compute, without the bounds of an interval join."""
     residual = without_bounds(join) if isinstance(join, p.IntervalJoin) else join.residual
     width = len(join.left.fields)
     parts = [] if residual is None else conjuncts(residual)
     return [part for part in parts if unknown_to_kernels(part, width) is not None]
 
 
-def by_pairs(join: p.Join) -> p.PhysicalNode:
-    """``join`` as kernels can run it; itself where they can."""
+def join_by_pairs(join: p.Join) -> p.PhysicalNode:
+    """``join`` as kernels can run it; ``join`` itself if a kernel can."""
     if not unknown_parts(join):
         return join
-    return filtered(join) if join.kind is JoinKind.INNER else _Parts.of(join).whole()
+    return filter_above_join(join) if join.kind is JoinKind.INNER else _Parts.of(join).whole()
 
 
 def inner_join(run: p.PhysicalNode) -> p.Join:
-    """The join that makes the pairs, below what ``by_pairs`` made of an outer, semi or anti join."""
+    """The join that makes the pairs in the result of ``join_by_pairs``."""
     node = run
     while not (isinstance(node, p.Join) and node.kind is JoinKind.INNER):
         node = node.right if isinstance(node, p.Join) else node.inputs[0]
     return node
 
 
-def filtered(join: p.Join) -> p.Calc:
-    """An inner join below a filter by what its kernel cannot compute."""
+def filter_above_join(join: p.Join) -> p.Calc:
+    """A filter with the conditions that the kernel cannot compute, above the inner join."""
     unknown = unknown_parts(join)
     parts = [] if join.residual is None else conjuncts(join.residual)
-    known = [part for part in parts if part not in unknown]
-    below = finish(replace(join, residual=conjunction(known)))
+    known_parts = [part for part in parts if part not in unknown]
+    below = finish(replace(join, residual=conjunction(known_parts)))
     computed, condition = _with_calls(below, conjunction(unknown))
     return p.Calc(
         fields=below.fields,
@@ -87,28 +87,31 @@ def filtered(join: p.Join) -> p.Calc:
 
 
 def _with_calls(node: p.PhysicalNode, condition: Expr | None) -> tuple[p.PhysicalNode, Expr | None]:
-    """``node`` with a column for each call of a user's function in ``condition``, inner ones first."""
+    """``node`` with a column per user function call in ``condition``, inner calls first, and the
+    condition."""
     while condition is not None and has_user_call(condition):
         calls = innermost_calls(condition)
         width = len(node.fields)
-        places: dict[Expr, Expr] = {x: InputRef(type=x.type, index=width + i) for i, x in enumerate(calls)}
+        call_columns: dict[Expr, Expr] = {
+            x: InputRef(type=x.type, index=width + i) for i, x in enumerate(calls)
+        }
         fields = (*node.fields, *(Field(f"$u{width + i}", x.type) for i, x in enumerate(calls)))
         projections = (*references(node.fields), *calls)
         node = finish(p.Calc(fields=fields, traits=PENDING, input=node, projections=projections))
-        condition = map_down(condition, places.get)
+        condition = map_down(condition, call_columns.get)
     return node, condition
 
 
 def innermost_calls(expr: Expr) -> tuple[UserCall, ...]:
-    """The calls of users' functions that have no other among their arguments."""
+    """The user function calls whose arguments contain no user function call."""
     calls = (x for x in expr.walk() if isinstance(x, UserCall) and not any(map(has_user_call, x.args)))
     return tuple(dict.fromkeys(calls))
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class _Parts:
-    """``sides``: the inputs of ``join``, below their exchanges, with what the condition draws; ``pairs``: the
-    rows of both that go together."""
+    """``sides``: the inputs of ``join`` below their exchanges, with columns for non-deterministic
+    expressions. ``pairs``: the matching pairs of rows."""
 
     join: p.Join
     sides: tuple[p.PhysicalNode, p.PhysicalNode]
@@ -119,38 +122,40 @@ class _Parts:
         inner = _without_null_rule(join)
         sides, inner = _with_draws(inner)
         fields = _named((*sides[0].fields, *sides[1].fields))
-        pairs = finish(filtered(replace(inner, kind=JoinKind.INNER, fields=fields, ttl_hints=())))
+        pairs = finish(filter_above_join(replace(inner, kind=JoinKind.INNER, fields=fields, ttl_hints=())))
         return cls(join=join, sides=sides, pairs=pairs)
 
     def whole(self) -> p.PhysicalNode:
         join = self.join
         if join.kind in _FILTERS:
-            return select(self._decided(0, join.kind), tuple(range(len(join.fields))), join.fields)
-        shown = finish(self._calc(self.pairs, self._shown()))
-        alone = (finish(self._alone(side)) for side in _PADDED[join.kind])
-        return p.Union(fields=join.fields, traits=PENDING, branches=(shown, *alone))
+            return select(self._matched_rows(0, join.kind), tuple(range(len(join.fields))), join.fields)
+        matched = finish(self._calc(self.pairs, self._shown_columns()))
+        alone = (finish(self._unmatched(side)) for side in _PADDED[join.kind])
+        return p.Union(fields=join.fields, traits=PENDING, branches=(matched, *alone))
 
-    def _alone(self, side: int) -> p.Calc:
-        """The rows of a side that are in no pair, NULL for the other side's columns."""
+    def _unmatched(self, side: int) -> p.Calc:
+        """The rows of a side without a pair, with NULL for the other side's columns."""
         own = references(self.sides[side].fields)[: self._width(side)]
         start = 0 if side == 0 else self._width(0)
-        shown: list[Expr] = [Literal(type=f.type.with_nullable(True), value=None) for f in self.join.fields]
-        shown[start : start + len(own)] = own
-        return self._calc(self._decided(side, JoinKind.ANTI), shown)
+        projections: list[Expr] = [
+            Literal(type=f.type.with_nullable(True), value=None) for f in self.join.fields
+        ]
+        projections[start : start + len(own)] = own
+        return self._calc(self._matched_rows(side, JoinKind.ANTI), projections)
 
-    def _shown(self) -> list[Expr]:
+    def _shown_columns(self) -> list[Expr]:
         refs, right = references(self.pairs.fields), len(self.sides[0].fields)
         return [*refs[: self._width(0)], *refs[right : right + self._width(1)]]
 
     def _width(self, side: int) -> int:
-        """How many columns of a side the join shows, or could."""
+        """The number of a side's columns in the join's row."""
         return len(self.join.inputs[side].fields)
 
     def _calc(self, below: p.PhysicalNode, projections: Sequence[Expr]) -> p.Calc:
         return p.Calc(fields=self.join.fields, traits=PENDING, input=below, projections=tuple(projections))
 
-    def _decided(self, side: int, kind: JoinKind) -> p.Join:
-        """The rows of a side that are in a pair (SEMI), or in none (ANTI)."""
+    def _matched_rows(self, side: int, kind: JoinKind) -> p.Join:
+        """The rows of a side with a pair (SEMI) or without a pair (ANTI)."""
         join, own = self.join, self.sides[side]
         every = tuple(range(len(own.fields)))
         start = 0 if side == 0 else len(self.sides[0].fields)
@@ -179,14 +184,14 @@ def _of_window(join: p.WindowJoin, side: int, decided: p.Join) -> p.WindowJoin:
     """A row and its pairs are in one window."""
     window = (join.left_window, join.right_window)[side]
     parts = {f.name: getattr(decided, f.name) for f in dataclasses.fields(decided)}
-    made = p.WindowJoin(**parts, left_window=window, right_window=window, emit=join.emit)
-    by = made.partition_keys
-    left, right = (exchange(i.inputs[0], keys) for i, keys in zip(made.inputs, by, strict=True))
-    return replace(made, left=left, right=right)
+    window_join = p.WindowJoin(**parts, left_window=window, right_window=window, emit=join.emit)
+    by = window_join.partition_keys
+    left, right = (exchange(i.inputs[0], keys) for i, keys in zip(window_join.inputs, by, strict=True))
+    return replace(window_join, left=left, right=right)
 
 
 def _with_draws(join: p.Join) -> tuple[tuple[p.PhysicalNode, p.PhysicalNode], p.Join]:
-    """The inputs, with columns of what the condition draws for rows of one side, and the join of them."""
+    """The inputs with columns for non-deterministic expressions over one side, and the join over them."""
     inputs = (join.left.inputs[0], join.right.inputs[0])
     if join.residual is None or is_deterministic(join.residual):
         return inputs, join
@@ -204,16 +209,16 @@ def _with_draws(join: p.Join) -> tuple[tuple[p.PhysicalNode, p.PhysicalNode], p.
     left = _widened(inputs[0], tuple(draws[0]))
     right = _widened(inputs[1], tuple(shifted(x, -width) for x in draws[1]))
     starts = (width, len(left.fields) + len(inputs[1].fields))
-    places: dict[Expr, Expr] = {
+    drawn_columns: dict[Expr, Expr] = {
         x: InputRef(type=x.type, index=start + i)
-        for start, found in zip(starts, draws, strict=True)
-        for i, x in enumerate(found)
+        for start, draws_of_side in zip(starts, draws, strict=True)
+        for i, x in enumerate(draws_of_side)
     }
 
     def place(expr: Expr) -> Expr | None:
-        if expr not in places and isinstance(expr, InputRef) and expr.index >= width:
+        if expr not in drawn_columns and isinstance(expr, InputRef) and expr.index >= width:
             return InputRef(type=expr.type, index=expr.index + len(draws[0]))
-        return places.get(expr)
+        return drawn_columns.get(expr)
 
     residual = map_down(join.residual, place)
     if not is_deterministic(residual):
@@ -244,7 +249,7 @@ def _named(fields: tuple[Field, ...]) -> tuple[Field, ...]:
 
 
 def _without_null_rule(join: p.Join) -> p.Join:
-    """NOT IN's keys as conditions: what may be equal is a pair."""
+    """NOT IN's keys as conditions: rows that may be equal are a pair."""
     aware, width = join.null_aware, len(join.left.fields)
     if not aware:
         return join

@@ -1,7 +1,9 @@
-"""Finds the joins that Flink runs as interval joins: conditions bound the distance between the times.
+"""Finds interval joins: joins whose conditions bound the distance between the sides' times.
 
-A bounded distance tells when a row can match no more; without bounds a join keeps its rows. Flink's
-``IntervalJoinUtil``: comparisons of one time attribute of either side, plus or minus constants.
+    l.ts BETWEEN r.ts - INTERVAL '5' SECOND AND r.ts        -5000 <= l.ts - r.ts <= 0
+
+With bounds the join knows when a row cannot match any more; without bounds it keeps all rows. As Flink's
+``IntervalJoinUtil`` the module accepts comparisons of one time attribute per side, plus or minus constants.
 """
 
 from __future__ import annotations
@@ -18,7 +20,7 @@ from tidemill.types.logical import DayTimeIntervalType, Field
 
 _KINDS = (n.JoinKind.INNER, n.JoinKind.LEFT, n.JoinKind.RIGHT, n.JoinKind.FULL)
 _SHIFTS = {"+": 1, "-": -1}
-# What `left op right + x` says of `left - right`, in milliseconds beyond x: lower and upper bound.
+# The bounds of `left - right` that follow from `left op right + x`: lower and upper, in ms beyond x.
 _BOUNDS: dict[str, tuple[int | None, int | None]] = {
     "=": (0, 0),
     ">": (1, None),
@@ -31,7 +33,7 @@ _MIRRORED = {"=": "=", ">": "<", ">=": "<=", "<": ">", "<=": ">="}
 
 @dataclass(frozen=True, slots=True)
 class _Distance:
-    """``left - right`` of two time attributes lies between the bounds, where they are known."""
+    """``left - right`` of two time attributes is between the bounds; None: no bound."""
 
     left: int
     right: int
@@ -42,26 +44,26 @@ class _Distance:
 def time_bounds(
     kind: n.JoinKind, condition: Iterable[Expr], left: p.PhysicalNode, right: p.PhysicalNode
 ) -> p.TimeBounds | None:
-    """The bounds that ``condition`` sets, over left fields + right fields; None for a regular join."""
+    """The bounds in ``condition``, which is over left fields + right fields; None for a regular join."""
     if kind not in _KINDS or not (insert_only(left) and insert_only(right)):
         return None
     fields, width = (*left.fields, *right.fields), len(left.fields)
-    found = [d for part in condition if (d := _distance(part, fields, width)) is not None]
-    lower = [d for d in found if d.lower is not None]
-    upper = [d for d in found if d.upper is not None]
-    if not lower or not upper or len({(d.left, d.right) for d in found}) != 1:
+    distances = [d for part in condition if (d := _distance(part, fields, width)) is not None]
+    lower = [d for d in distances if d.lower is not None]
+    upper = [d for d in distances if d.upper is not None]
+    if not lower or not upper or len({(d.left, d.right) for d in distances}) != 1:
         return None
     return p.TimeBounds(
-        rowtime=fields[found[0].left].type.time_attribute == "ROWTIME",
+        rowtime=fields[distances[0].left].type.time_attribute == "ROWTIME",
         lower=max(d.lower for d in lower if d.lower is not None),
         upper=min(d.upper for d in upper if d.upper is not None),
-        left=found[0].left,
-        right=found[0].right - width,
+        left=distances[0].left,
+        right=distances[0].right - width,
     )
 
 
 def without_bounds(join: p.IntervalJoin) -> Expr | None:
-    """What the condition of a join asks beside its keys and its bounds."""
+    """The condition of a join without its keys and its bounds."""
     fields, width = (*join.left.fields, *join.right.fields), len(join.left.fields)
     parts = () if join.residual is None else conjuncts(join.residual)
     return conjunction(part for part in parts if _distance(part, fields, width) is None)
@@ -84,7 +86,7 @@ def _distance(part: Expr, fields: tuple[Field, ...], width: int) -> _Distance | 
 
 
 def _time(expr: Expr, fields: tuple[Field, ...]) -> tuple[int, int] | None:
-    """A time attribute plus a constant: its place and the milliseconds."""
+    """A time attribute plus a constant: its field index and the milliseconds."""
     if isinstance(expr, InputRef):
         return (expr.index, 0) if fields[expr.index].type.time_attribute else None
     if not isinstance(expr, Call) or expr.function not in _SHIFTS or len(expr.args) != 2:

@@ -1,4 +1,4 @@
-"""Lookup joins: FOR SYSTEM_TIME AS OF a processing time asks a table by key, as it is when the row comes."""
+"""Lookup joins: FOR SYSTEM_TIME AS OF a processing time looks a row's keys up in the current table."""
 
 from __future__ import annotations
 
@@ -21,7 +21,8 @@ from tidemill.types.physical import arrow_type
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class _Table:
-    """``columns``: per field of the right side the scan's; ``condition`` over the right side's fields."""
+    """``columns``: for each field of the right side the scan's column. ``condition``: over the right
+    fields."""
 
     scan: n.Scan
     columns: tuple[int, ...]
@@ -30,8 +31,8 @@ class _Table:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Lookup:
-    """What is asked of ``table``: its ``columns``, by ``keys``: expressions over the left fields in the
-    column's type, and places among the columns. ``condition`` is over left fields, then columns."""
+    """The lookup in ``table``. ``columns``: of the result. ``keys``: expressions over the left fields in the
+    column's type, each with the index of its column. ``condition``: over left fields, then columns."""
 
     table: CatalogTable
     options: tuple[tuple[str, str], ...]
@@ -44,7 +45,7 @@ class Lookup:
 def lookup_of(node: n.TemporalJoin) -> Lookup:
     table = _table(node)
     width = len(node.left.fields)
-    keys, rest = split_condition(node.condition, width)
+    keys, residual = split_condition(node.condition, width)
     by_column: dict[Expr, EquiKey] = {}
     for key in keys:
         if isinstance(key.right, InputRef) and not key.null_safe:
@@ -58,7 +59,7 @@ def lookup_of(node: n.TemporalJoin) -> Lookup:
         )
     others = [_equality(k, width) for k in keys if k not in usable]
     own = [] if table.condition is None else [shift_inputs(table.condition, width)]
-    condition = conjunction([*others, *rest, *own])
+    condition = conjunction([*others, *residual, *own])
     return Lookup(
         table=table.scan.table,
         options=table.scan.options,
@@ -70,30 +71,32 @@ def lookup_of(node: n.TemporalJoin) -> Lookup:
 
 
 def plan_lookup_join(node: n.TemporalJoin, left: p.PhysicalNode) -> p.PhysicalNode:
-    found = lookup_of(node)
+    lookup = lookup_of(node)
     width = len(node.left.fields)
-    wide, places = _with_keys(left, [key for key, _ in found.keys])
+    wide, key_columns = _with_keys(left, [key for key, _ in lookup.keys])
     added = len(wide.fields) - width
     join = finish(
         p.LookupJoin(
-            fields=(*wide.fields, *_apart(node.fields[width:], wide.fields)),
+            fields=(*wide.fields, *_renamed_apart(node.fields[width:], wide.fields)),
             traits=PENDING,
             input=wide,
-            table=found.table,
-            options=found.options,
-            columns=found.columns,
+            table=lookup.table,
+            options=lookup.options,
+            columns=lookup.columns,
             kind=node.kind,
-            keys=tuple((place, column) for place, (_, column) in zip(places, found.keys, strict=True)),
-            condition=None if found.condition is None else _behind(found.condition, width, added),
-            retry=found.retry,
+            keys=tuple(
+                (key_column, column) for key_column, (_, column) in zip(key_columns, lookup.keys, strict=True)
+            ),
+            condition=None if lookup.condition is None else _behind(lookup.condition, width, added),
+            retry=lookup.retry,
         )
     )
-    wanted = (*range(width), *(len(wide.fields) + i for i in range(len(node.right.fields))))
-    return select(join, wanted, node.fields)
+    output_columns = (*range(width), *(len(wide.fields) + i for i in range(len(node.right.fields))))
+    return select(join, output_columns, node.fields)
 
 
 def _table(node: n.TemporalJoin) -> _Table:
-    """The right side as a table with a choice of its columns and a condition on them."""
+    """The right side as a table with a choice of its columns and a condition."""
     conditions: list[Expr] = []
     columns: tuple[Expr, ...] = references(node.right.fields)
     below = node.right
@@ -109,18 +112,20 @@ def _table(node: n.TemporalJoin) -> _Table:
                 position=node.position,
             )
         below = below.input
-    places = [x.index for x in columns if isinstance(x, InputRef)]
-    if any(x.index not in places for c in conditions for x in c.walk() if isinstance(x, InputRef)):
+    table_columns = [x.index for x in columns if isinstance(x, InputRef)]
+    if any(x.index not in table_columns for c in conditions for x in c.walk() if isinstance(x, InputRef)):
         raise NotSupportedError(
             "A lookup join with a view that filters by columns it does not give is not supported",
             position=node.position,
         )
     at = [
-        InputRef(type=f.type, index=places.index(i)) if i in places else InputRef(type=f.type, index=0)
+        InputRef(type=f.type, index=table_columns.index(i))
+        if i in table_columns
+        else InputRef(type=f.type, index=0)
         for i, f in enumerate(below.fields)
     ]
     condition = conjunction([substituted(c, at) for c in conditions])
-    return _Table(scan=below, columns=tuple(places), condition=condition)
+    return _Table(scan=below, columns=tuple(table_columns), condition=condition)
 
 
 def _equality(key: EquiKey, width: int) -> Expr:
@@ -129,7 +134,7 @@ def _equality(key: EquiKey, width: int) -> Expr:
 
 
 def _as_column(key: EquiKey, node: n.TemporalJoin) -> Expr:
-    """The left side of a key in the type of the table's column: keys are asked for in that type."""
+    """The left side of a key in the type of the table's column, in which keys are looked up."""
     left, right = key.left, key.right
     if arrow_type(left.type) == arrow_type(right.type):
         return left
@@ -148,30 +153,30 @@ def _with_keys(left: p.PhysicalNode, keys: list[Expr]) -> tuple[p.PhysicalNode, 
     """``left`` with a column for each key."""
     added = [k for k in dict.fromkeys(keys) if not isinstance(k, InputRef)]
     width = len(left.fields)
-    places = [k.index if isinstance(k, InputRef) else width + added.index(k) for k in keys]
+    key_columns = [k.index if isinstance(k, InputRef) else width + added.index(k) for k in keys]
     if not added:
-        return left, places
-    names = _apart(tuple(Field(f"$f{width + i}", x.type) for i, x in enumerate(added)), left.fields)
+        return left, key_columns
+    names = _renamed_apart(tuple(Field(f"$f{width + i}", x.type) for i, x in enumerate(added)), left.fields)
     projections = (*references(left.fields), *added)
     fields = (*left.fields, *names)
-    return finish(p.Calc(fields=fields, traits=PENDING, input=left, projections=projections)), places
+    return finish(p.Calc(fields=fields, traits=PENDING, input=left, projections=projections)), key_columns
 
 
-def _apart(fields: tuple[Field, ...], others: tuple[Field, ...]) -> tuple[Field, ...]:
+def _renamed_apart(fields: tuple[Field, ...], others: tuple[Field, ...]) -> tuple[Field, ...]:
     """``fields`` under names that ``others`` do not have."""
-    taken = {f.name for f in others}
-    found = []
+    used_names = {f.name for f in others}
+    renamed = []
     for f in fields:
         name = f.name
-        while name in taken:
+        while name in used_names:
             name += "_0"
-        taken.add(name)
-        found.append(Field(name, f.type))
-    return tuple(found)
+        used_names.add(name)
+        renamed.append(Field(name, f.type))
+    return tuple(renamed)
 
 
 def _behind(condition: Expr, width: int, added: int) -> Expr:
-    """``condition`` where the right side's fields stand ``added`` further right."""
+    """``condition`` with the right side's fields shifted ``added`` to the right."""
     if not added:
         return condition
     indexes = {x.index: x.type for x in condition.walk() if isinstance(x, InputRef)}

@@ -1,8 +1,8 @@
-"""What the kernels of streaming joins can compute over a pair of rows.
+"""The expressions that the kernels of streaming joins can compute over a pair of rows.
 
-A part of a condition that looks at one side only is a column of that side, made by Spark. What looks at both
-sides is computed over pairs in the kernel, by operations that mean there what they mean in Flink. An inner
-join's other conditions are a filter above it; the other joins must know the answer while they match.
+Spark computes the parts of a condition that read one side as columns of that side. The kernel computes the
+parts that read both sides over pairs, if its operations have Flink's results. An inner join's other
+conditions become a filter above the join. Other joins need the answer while they match.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ _DIGITS: dict[type[t.LogicalType], int] = {
 
 
 def sides_of(expr: Expr, left_width: int) -> frozenset[bool]:
-    """Which sides' columns ``expr`` looks at: True is the right one."""
+    """The sides whose columns ``expr`` reads: False is left, True is right."""
     return frozenset(ref.index >= left_width for ref in expr.walk() if isinstance(ref, InputRef))
 
 
@@ -49,15 +49,15 @@ def known_to_kernels(expr: Expr) -> bool:
 
 
 def elapsed_unit(expr: Call) -> int | None:
-    """The microseconds of the unit that TIMESTAMPDIFF counts in; None for months, and of times of day."""
+    """The microseconds of TIMESTAMPDIFF's unit; None for months and for times of day."""
     if any(isinstance(a.type, t.TimeType) for a in expr.args):
         return None
     return elapsed_micros(dict(expr.options))
 
 
 def _as_in_flink(expr: Call) -> bool:
-    """Whether Arrow's operation is Flink's: arithmetic of one integer type, of doubles, and of decimals
-    that lose no digit; a choice among values of one type."""
+    """Whether Arrow's operation has Flink's result: arithmetic of one integer type, of doubles, and of
+    decimals that lose no digit; a choice among values of one type."""
     if expr.function in _CHOOSING:
         values = [a.type for a in _values(expr)]
         return all(_arrow_alike(kind, expr.type) for kind in values)
@@ -72,7 +72,7 @@ def _as_in_flink(expr: Call) -> bool:
 
 
 def _values(expr: Call) -> tuple[Expr, ...]:
-    """What a choice is among."""
+    """The values that CASE, COALESCE or a similar call chooses from."""
     if expr.function == "CASE":
         return (*expr.args[1:-1:2], expr.args[-1])
     return expr.args[1:] if expr.function == "IF" else expr.args

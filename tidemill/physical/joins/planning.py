@@ -1,4 +1,4 @@
-"""Joins: equality conditions become keys of the exchanges, the rest a residual condition."""
+"""Joins: equalities become keys of the exchanges, other conditions a residual condition."""
 
 from __future__ import annotations
 
@@ -36,12 +36,12 @@ class EquiKey:
 
 @dataclass(slots=True)
 class _Side:
-    """One input while key expressions are put below it as columns."""
+    """One input to which key expressions are added as columns."""
 
     node: p.PhysicalNode
     added: list[Expr] = field(default_factory=list)
 
-    def place(self, expr: Expr) -> int:
+    def column_of(self, expr: Expr) -> int:
         if isinstance(expr, InputRef):
             return expr.index
         if expr not in self.added:
@@ -51,34 +51,34 @@ class _Side:
     def ready(self) -> p.PhysicalNode:
         if not self.added:
             return self.node
-        taken = {f.name for f in self.node.fields}
+        used_names = {f.name for f in self.node.fields}
         first = len(self.node.fields)
-        names = [_free(f"$f{first + i}", taken) for i in range(len(self.added))]
+        names = [_unused_name(f"$f{first + i}", used_names) for i in range(len(self.added))]
         extra = tuple(Field(name, x.type) for name, x in zip(names, self.added, strict=True))
         projections = (*references(self.node.fields), *self.added)
         fields = (*self.node.fields, *extra)
         return finish(p.Calc(fields=fields, traits=PENDING, input=self.node, projections=projections))
 
 
-def _free(name: str, taken: set[str]) -> str:
-    while name in taken:
+def _unused_name(name: str, used_names: set[str]) -> str:
+    while name in used_names:
         name += "_0"
-    taken.add(name)
+    used_names.add(name)
     return name
 
 
 def split_condition(condition: Expr, width: int, *, timed: bool = False) -> tuple[list[EquiKey], list[Expr]]:
-    """Equi keys and the rest; ``width`` is the number of left fields. ``timed``: of an interval join, where
-    equal times are a bound and no key."""
+    """Equi keys and the residual conditions. ``width``: the number of left fields. ``timed``: for an interval
+    join, in which an equality of times is a bound and no key."""
     keys: list[EquiKey] = []
-    rest: list[Expr] = []
+    residual: list[Expr] = []
     for part in conjuncts(condition):
         key = _equi_key(part, width)
         if key is None or (timed and key.left.type.time_attribute):
-            rest.append(part)
+            residual.append(part)
         else:
             keys.append(key)
-    return keys, rest
+    return keys, residual
 
 
 def _equi_key(part: Expr, width: int) -> EquiKey | None:
@@ -104,7 +104,7 @@ def _is_right(expr: Expr, width: int) -> bool:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class KeyedSides:
-    """Both inputs of a join with every key as a column, and what is left of the condition, over both."""
+    """Both inputs of a join with every key as a column, and the residual condition over both."""
 
     left: p.PhysicalNode
     right: p.PhysicalNode
@@ -114,18 +114,18 @@ class KeyedSides:
 
 
 def keyed_sides(
-    keys: list[EquiKey], rest: list[Expr], left: p.PhysicalNode, right: p.PhysicalNode
+    keys: list[EquiKey], residual: list[Expr], left: p.PhysicalNode, right: p.PhysicalNode
 ) -> KeyedSides:
     sides = (_Side(left), _Side(right))
-    left_keys = tuple(sides[0].place(k.left) for k in keys)
-    right_keys = tuple(sides[1].place(k.right) for k in keys)
+    left_keys = tuple(sides[0].column_of(k.left) for k in keys)
+    right_keys = tuple(sides[1].column_of(k.right) for k in keys)
     wide = sides[0].ready()
     return KeyedSides(
         left=wide,
         right=sides[1].ready(),
         left_keys=left_keys,
         right_keys=right_keys,
-        residual=_residual(rest, left, wide),
+        residual=_residual(residual, left, wide),
     )
 
 
@@ -138,12 +138,12 @@ def plan_join(
     config: Configuration,
 ) -> p.PhysicalNode:
     bounds = time_bounds(node.kind, conjuncts(node.condition), left, right)
-    keys, rest = split_condition(node.condition, len(left.fields), timed=bounds is not None)
+    keys, residual = split_condition(node.condition, len(left.fields), timed=bounds is not None)
     aware = 0
     if node.null_aware:
         keys.sort(key=lambda k: not _may_be_null(k))
         aware = sum(map(_may_be_null, keys))
-    sides = keyed_sides(keys, rest, left, right)
+    sides = keyed_sides(keys, residual, left, right)
     by = (sides.left_keys[aware:], sides.right_keys[aware:])
     inputs = (exchange(sides.left, by[0]), exchange(sides.right, by[1]))
     hints = dict(node.hints)
@@ -168,7 +168,7 @@ def plan_join(
         planned: p.PhysicalNode = _window_join(join, windows, (sides.left, sides.right), config)
     else:
         planned = finish(join if bounds is None else _bounded(join, bounds))
-    return select(planned, wanted_columns(node, sides), node.fields)
+    return select(planned, output_columns(node, sides), node.fields)
 
 
 def _bounded(join: p.Join, bounds: p.TimeBounds) -> p.IntervalJoin:
@@ -201,7 +201,7 @@ def _ttl(hint: str | None, default: int) -> int:
 
 
 def join_fields(node: n.Join | n.TemporalJoin, sides: KeyedSides) -> tuple[Field, ...]:
-    """Unique names: a right column that is called like a left one gets a number, as the binder does."""
+    """Fields with unique names: a right column with a left column's name gets a number, as in the binder."""
     if node.kind in _SINGLE_SIDED:
         return sides.left.fields
     width = len(node.left.fields)
@@ -211,19 +211,19 @@ def join_fields(node: n.Join | n.TemporalJoin, sides: KeyedSides) -> tuple[Field
         *node.fields[width:],
         *sides.right.fields[len(node.right.fields) :],
     )
-    taken: set[str] = set()
-    return tuple(Field(_free(f.name, taken), f.type) for f in named)
+    used_names: set[str] = set()
+    return tuple(Field(_unused_name(f.name, used_names), f.type) for f in named)
 
 
-def wanted_columns(node: n.Join | n.TemporalJoin, sides: KeyedSides) -> tuple[int, ...]:
-    """The join's columns without the computed keys."""
+def output_columns(node: n.Join | n.TemporalJoin, sides: KeyedSides) -> tuple[int, ...]:
+    """The indexes of the join's columns, without the computed keys."""
     own = tuple(range(len(node.left.fields)))
     if node.kind in _SINGLE_SIDED:
         return own
     return (*own, *(len(sides.left.fields) + i for i in range(len(node.right.fields))))
 
 
-def _residual(rest: list[Expr], left: p.PhysicalNode, wide_left: p.PhysicalNode) -> Expr | None:
+def _residual(residual: list[Expr], left: p.PhysicalNode, wide_left: p.PhysicalNode) -> Expr | None:
     """The other conditions, over the widened sides."""
     width, by = len(left.fields), len(wide_left.fields) - len(left.fields)
 
@@ -232,4 +232,4 @@ def _residual(rest: list[Expr], left: p.PhysicalNode, wide_left: p.PhysicalNode)
             return InputRef(type=x.type, index=x.index + by)
         return x
 
-    return conjunction(map_expr(x, move) for x in rest)
+    return conjunction(map_expr(x, move) for x in residual)

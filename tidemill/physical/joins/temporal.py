@@ -1,12 +1,12 @@
 """Temporal joins: FOR SYSTEM_TIME AS OF.
 
 The right side is a versioned table: a table with a primary key and a watermark, or a view that keeps the last
-row of each key. As a plan shows it, the latter is a Rank whose changes are the versions; as it runs, every
-row that the view reads is a version, and the join drops those that the Rank would: an operator shows the net
-change of an epoch, and a version that came and went in it counts as well. For the same reason filters over
-the versions become a column: a version that does not pass ends the one before it. Of all other views (another
-order, rows that change, aggregations) the operators give every change for itself, with the watermark before
-the row that made it (``versions``).
+row per key. Flink's plan has a Rank for the view, and its changes are the versions. But Tidemill's Rank emits
+the net change of an epoch, and would miss a version that came and went within the epoch. So every input row
+of the view is a version, and the join drops the rows that the Rank would drop. For the same reason filters
+over versions become a column: a version that does not pass ends the version before it. Operators of other
+views (another order, changing rows, aggregations) emit every change by itself, with the watermark before the
+row that caused it (``versions``).
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ from tidemill.errors import ValidationError
 from tidemill.physical import nodes as p
 from tidemill.physical.conditions import conjunction, substituted
 from tidemill.physical.finish import PENDING, exchange, finish, references, select
-from tidemill.physical.joins.planning import join_fields, keyed_sides, split_condition, wanted_columns
+from tidemill.physical.joins.planning import join_fields, keyed_sides, output_columns, split_condition
 from tidemill.physical.traits.changelog_mode import insert_only
 from tidemill.physical.versions import each_change
 from tidemill.plan import nodes as n
@@ -33,10 +33,10 @@ def plan_temporal_join(
 ) -> p.PhysicalNode:
     """TemporalJoin, by event time."""
     assert node.version is not None
-    keys, rest = split_condition(node.condition, len(left.fields))
+    keys, residual = split_condition(node.condition, len(left.fields))
     if not keys:
         raise without_keys(node)
-    sides = keyed_sides(keys, rest, left, right)
+    sides = keyed_sides(keys, residual, left, right)
     join = finish(
         p.TemporalJoin(
             fields=join_fields(node, sides),
@@ -55,16 +55,16 @@ def plan_temporal_join(
             right_ttl=state_ttl,
         )
     )
-    return select(join, wanted_columns(node, sides), node.fields)
+    return select(join, output_columns(node, sides), node.fields)
 
 
 def _version_key(node: n.TemporalJoin, right: p.PhysicalNode, joined: tuple[int, ...]) -> tuple[int, ...]:
-    """The unique key of the right side that the join is on."""
-    known = sorted(right.traits.unique_keys, key=lambda k: (len(k), sorted(k)))
-    fitting = [k for k in known if k and k <= frozenset(joined)]
+    """The unique key of the right side that the join's keys contain."""
+    unique_keys = sorted(right.traits.unique_keys, key=lambda k: (len(k), sorted(k)))
+    fitting = [k for k in unique_keys if k and k <= frozenset(joined)]
     if fitting:
         return tuple(sorted(fitting[0]))
-    raise no_version_key(node, [right.fields[i].name for i in sorted(known[0])] if known else [])
+    raise no_version_key(node, [right.fields[i].name for i in sorted(unique_keys[0])] if unique_keys else [])
 
 
 def without_keys(node: n.TemporalJoin) -> ValidationError:
@@ -76,7 +76,7 @@ def without_keys(node: n.TemporalJoin) -> ValidationError:
 
 
 def no_version_key(node: n.TemporalJoin, key: list[str]) -> ValidationError:
-    """The versioned table has no ``key``, or the join is not on it."""
+    """The error if the versioned table has no key, or if the join does not contain ``key``."""
     if not key:
         return ValidationError(
             "Temporal Table Join requires primary key in versioned table, but no primary key can be found.",
@@ -91,8 +91,8 @@ def no_version_key(node: n.TemporalJoin, key: list[str]) -> ValidationError:
     )
 
 
-def as_it_runs(node: p.TemporalJoin) -> p.TemporalJoin:
-    """``node`` by its version key alone, over all versions as they come."""
+def over_all_versions(node: p.TemporalJoin) -> p.TemporalJoin:
+    """``node`` joined by its version key only, over all versions."""
     keys, residual = _by_version_key(node)
     assert isinstance(node.right, p.Exchange)
     source = _versions(node.right.input)
@@ -115,9 +115,9 @@ def as_it_runs(node: p.TemporalJoin) -> p.TemporalJoin:
 
 
 def _by_version_key(node: p.TemporalJoin) -> tuple[list[int], Expr | None]:
-    """One equality for each column of the version key, and the others as a condition: they say of the version
-    that holds whether it is wanted. Versions are told apart by identity, and so is a row's version found:
-    0.0 and -0.0 have versions of their own. An equality that says more of the key is a condition as well."""
+    """One equality per column of the version key, and the other equalities as a condition on the found
+    version. Versions are found by identity, so 0.0 and -0.0 have separate versions. A second equality on a
+    key column is also a condition."""
     chosen = [node.right_keys.index(column) for column in node.version_key]
     fields, width = (*node.left.fields, *node.right.fields), len(node.left.fields)
     others: list[Expr] = []
@@ -143,11 +143,11 @@ def _versions(node: p.PhysicalNode) -> _Versions:
     if isinstance(node, p.Calc) and not any(isinstance(x, UserCall) for x in node.projections):
         below = _versions(node.input)
         own = [] if node.condition is None else [substituted(node.condition, below.projections)]
-        kept = [] if below.condition is None else [below.condition]
+        conditions = [] if below.condition is None else [below.condition]
         return replace(
             below,
             projections=tuple(substituted(x, below.projections) for x in node.projections),
-            condition=conjunction([*kept, *own]),
+            condition=conjunction([*conditions, *own]),
         )
     if isinstance(node, p.Rank) and _keeps_last(node):
         source = node.input.inputs[0]
@@ -156,12 +156,12 @@ def _versions(node: p.PhysicalNode) -> _Versions:
 
 
 def _keeps_last(node: p.Rank) -> bool:
-    """Whether the versions are the rows by which the last one improved."""
+    """Whether only rows that become the last row are versions."""
     return node.is_deduplicate and node.time == "ROWTIME" and not node.keeps_first and insert_only(node.input)
 
 
 def _calc(versions: _Versions, node: p.PhysicalNode) -> tuple[p.PhysicalNode, int | None]:
-    """The versions with the fields of ``node``, and whether they can be seen."""
+    """The versions with the fields of ``node``, and the field that tells whether a version is visible."""
     if versions.condition is None:
         if versions.projections == references(versions.source.fields) and not versions.latest:
             return versions.source, None

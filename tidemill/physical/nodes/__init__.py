@@ -1,7 +1,7 @@
 """Physical stream nodes, named as Flink's EXPLAIN names them, with their traits.
 
-Every node knows its output ``fields`` and its ``traits``; ``changelogMode`` in EXPLAIN is ``traits.kinds``. A
-file for each family of nodes; ``base`` is what all of them have.
+Every node has its output ``fields`` and its ``traits``; ``changelogMode`` in EXPLAIN is ``traits.kinds``.
+Each family of nodes has a file; ``base`` has the base classes.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""Aggregations by key; the phases that Flink shows of them are EXPLAIN's (``explain.view``)."""
+"""Aggregations by key. Only EXPLAIN has their phases (``explain.view``)."""
 
 from __future__ import annotations
 
@@ -10,8 +10,8 @@ from tidemill.plan.expressions import AggregateCall
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class KnownKeys:
-    """Values that keys have together in the rows that have ``conditions``: a column and its value, each;
-    ``grouping``: the place of the GROUPING SET that it is of."""
+    """A combination of key values. ``conditions``: (column, value) pairs of the rows with the combination.
+    ``grouping``: the index of its GROUPING SET."""
 
     values: tuple[object, ...]
     conditions: tuple[tuple[int, object], ...]
@@ -20,11 +20,11 @@ class KnownKeys:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class DistinctReuse:
-    """Keys whose values are known may share what is kept of distinct values: see
-    ``aggregates.distinct_reuse``. ``places`` among the keys; ``combinations``: what those keys can have
-    together; ``kept``: the columns of the other keys, then the one whose values are counted; ``expanded``:
-    columns are those below the aggregation's Expand; ``forced``: whether it pays or not; ``width``: the bits
-    of a word that says under which keys a value has come, 0 where it is counted how often."""
+    """Keys with known values that share distinct state (``aggregates.distinct_reuse``). ``places``: the
+    indexes of these keys. ``combinations``: their possible values. ``kept``: the columns of the other keys,
+    then the counted column. ``expanded``: columns are below the aggregation's Expand. ``forced``: apply it
+    even if it does not pay. ``width``: the bits of a word with a bit per key, 0 if rows per key are
+    counted."""
 
     places: tuple[int, ...]
     combinations: tuple[KnownKeys, ...]
@@ -44,8 +44,8 @@ class GroupAggregate(Unary):
     state_ttl: int = 0
     """Milliseconds; 0 keeps state for ever (table.exec.state.ttl or a STATE_TTL hint)."""
     split: int = 0
-    """In so many buckets Flink splits what is DISTINCT (0: it does not). Its upper half reads updates, so its
-    planner counts with results that go."""
+    """The number of buckets in which Flink splits DISTINCT (0: none). Flink's upper half reads updates, so
+    its planner counts with results that go."""
     marked: bool = False
     """The last field says of an update which calls it changed: bit i is ``calls[i]``."""
     reuse: DistinctReuse | None = None
@@ -55,19 +55,19 @@ class GroupAggregate(Unary):
     part: bool = False
     """It is one of the two aggregations that share distinct state."""
     versions: bool = False
-    """Every change is given for itself, with the watermark before the row that made it."""
+    """Every change is emitted by itself, with the watermark before the row that caused it."""
 
     @property
     def source(self) -> PhysicalNode:
-        """What is below the exchange."""
+        """The node below the exchange."""
         (below,) = self.input.inputs
         return below
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class AggregatePart(Unary):
-    """What one of several readers gets of a ``marked`` aggregation: its ``columns``, and the updates that
-    change one of its own ``calls`` (bits of the mark). Never shown: for a reader it is the aggregation."""
+    """One reader's part of a shared, ``marked`` aggregation: its ``columns``, and the updates that change one
+    of its ``calls`` (bits of the mark). EXPLAIN shows the aggregation instead."""
 
     columns: tuple[int, ...]
     calls: int
@@ -75,7 +75,7 @@ class AggregatePart(Unary):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class SharedDistinct(Unary):
-    """How many values have come, for each of the ``shared`` keys, that it did not have yet: a part of an
-    aggregation above, which adds this up, and never shown. Fields: the keys, then the number."""
+    """The number of new distinct values per ``shared`` key, which the aggregation above adds up. EXPLAIN does
+    not show it. Fields: the keys, then the number."""
 
     shared: DistinctReuse

@@ -1,4 +1,4 @@
-"""What every physical node has: fields and traits."""
+"""The base classes of physical nodes, with their fields and traits."""
 
 from __future__ import annotations
 

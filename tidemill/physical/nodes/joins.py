@@ -1,4 +1,4 @@
-"""Joins: of two inputs, by time, as of a time, into a table that is asked by key."""
+"""Joins: regular, interval, temporal and lookup joins."""
 
 from __future__ import annotations
 
@@ -16,10 +16,10 @@ from tidemill.types.values import is_identity
 class Join(PhysicalNode):
     """Equi keys ``left_keys[i] = right_keys[i]`` plus ``residual`` over left fields + right fields.
 
-    ``null_safe[i]``: key i compares NULLs as equal; ``by_identity[i]`` (none: no key): it brings together
-    what GROUP BY would, not what ``=`` calls equal. ``null_aware`` (NOT IN): the first so many keys count as
-    equal if either side is NULL; the inputs are partitioned by the others. ``overwrites``: a side that is
-    keyed by its join columns may come without -U; our kernels add up weights and get -U with every +U.
+    ``null_safe[i]``: key i compares NULLs as equal. ``by_identity[i]`` (empty: no key): key i compares as
+    GROUP BY, not as ``=``. ``null_aware`` (NOT IN): the first keys, this many, also match if either side is
+    NULL; the other keys partition the inputs. ``overwrites``: as in Flink, a side keyed by its join columns
+    may come without -U; Tidemill's kernels add up weights and get -U with every +U.
     """
 
     left: PhysicalNode
@@ -42,13 +42,13 @@ class Join(PhysicalNode):
 
     @property
     def partition_keys(self) -> tuple[tuple[int, ...], tuple[int, ...]]:
-        """The columns either side is sent by."""
+        """The columns that partition each side."""
         return self.left_keys[self.null_aware :], self.right_keys[self.null_aware :]
 
     @property
     def counts_nulls(self) -> bool:
-        """Whether it is a NOT IN of one key, which runs partitioned by it: all partitions know of NULLs. What
-        expires is not counted, and where equal values are not one there is no such key."""
+        """Whether it is a NOT IN with one key that partitions the inputs, so every partition must know of
+        NULLs. It needs state without expiry, and a key type whose equal values are identical."""
         if self.null_aware != 1 or len(self.left_keys) > 1 or self.residual is not None:
             return False
         sides = ((self.left, self.left_keys), (self.right, self.right_keys))
@@ -58,7 +58,7 @@ class Join(PhysicalNode):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class TimeBounds:
-    """``left[left] - right[right]`` lies between ``lower`` and ``upper`` milliseconds, both inclusive."""
+    """``left[left] - right[right]`` is between ``lower`` and ``upper`` milliseconds, both inclusive."""
 
     rowtime: bool
     lower: int
@@ -69,18 +69,18 @@ class TimeBounds:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class IntervalJoin(Join):
-    """A join whose sides' times are a bounded distance apart."""
+    """A join with a bounded distance between the sides' times."""
 
     bounds: TimeBounds
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class TemporalJoin(Join):
-    """INNER or LEFT: a left row with the right row of its keys as of the time in its field ``left_time``;
-    since when a right row holds says ``right_time``. ``version_key``: of right fields; there is one row of it
-    at a time. As it runs, the right side's rows are all versions as they came: ``alive`` is a field that is
-    TRUE where a version can be seen (None: all can), with ``latest`` one older than one that came before is
-    none.
+    """INNER or LEFT: joins a left row with the right row of its keys at the time in its field ``left_time``.
+    ``right_time``: the right field with the start of a version. ``version_key``: right fields that identify
+    one row at a time. In the running plan the right rows are all versions in order of arrival. ``alive``: the
+    field that is TRUE for visible versions (None: all are visible). ``latest``: a row that is older than an
+    earlier row is no version.
     """
 
     left_time: int
@@ -92,9 +92,9 @@ class TemporalJoin(Join):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class LookupJoin(Unary):
-    """INNER or LEFT: the input's fields, then those of ``table`` (its ``columns``) for every row that it
-    gives for the row's ``keys``: places in the input and among the columns, where the ``condition``, over all
-    fields, holds. ``retry``: of keys that have no rows."""
+    """INNER or LEFT: joins an input row with the rows of ``table`` that have its ``keys`` and pass
+    ``condition``, which is over all fields. Fields: the input's, then ``columns`` of the table. ``keys``:
+    (input field, index in ``columns``). ``retry``: for keys without rows."""
 
     table: CatalogTable
     options: tuple[tuple[str, str], ...]
@@ -104,15 +104,16 @@ class LookupJoin(Unary):
     condition: Expr | None = None
     retry: Retry | None = None
     overwrites: bool = True
-    """As Flink shows it: updates go on in the form that is asked for. As it runs, each -U is needed."""
+    """In Flink's plan updates pass in the form that the consumer needs. In the running plan each -U is
+    needed."""
 
     @property
     def finds_one(self) -> bool:
-        """Whether the table says that it has one row of a key at most."""
+        """Whether the table declares at most one row per key."""
         primary = self.table.primary_key
         return bool(primary) and {self.columns[column] for _, column in self.keys} >= set(primary)
 
     @property
     def keeps_rows(self) -> bool:
-        """Whether each row of the input is there as often as it was."""
+        """Whether each input row is in the output exactly once."""
         return self.kind is JoinKind.LEFT and self.finds_one

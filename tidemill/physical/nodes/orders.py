@@ -13,10 +13,10 @@ from tidemill.plan.patterns import Pattern
 class Rank(Unary):
     """Top-N: rows ``start``..``end`` of each partition; the rank column is last iff ``with_rank``.
 
-    ``time`` is ROWTIME or PROCTIME where the only order is such an attribute: with ROW_NUMBER and range 1..1
-    the node is a deduplication (see ``keeps_first``, ``is_deduplicate``). ``insert_only``: a row once given
-    never changes. ``versions``: every change is given for itself, with the watermark before the row that
-    made it.
+    ``time`` is ROWTIME or PROCTIME if the only sort key is such an attribute: with ROW_NUMBER and range 1..1
+    the node is a deduplication (see ``keeps_first``, ``is_deduplicate``). ``insert_only``: an emitted row
+    never changes. ``versions``: every change is emitted by itself, with the watermark before the row that
+    caused it.
     """
 
     function: str
@@ -44,9 +44,9 @@ class Rank(Unary):
 
     @property
     def keeps_latest(self) -> bool:
-        """Whether of rows of the same time the one that came last is the first: of all rows by the clock,
-        else only where one row is kept, as in a Deduplicate. A Top-N of several keeps those that came
-        first."""
+        """Whether among rows of the same time the latest arrival is the first: always by processing time, by
+        event time only if one row is kept, as in a Deduplicate. A Top-N of several rows keeps the first
+        arrivals."""
         if not self.time or self.order[0].ascending:
             return False
         return self.time == "PROCTIME" or (self.function == "ROW_NUMBER" and self.start == self.end == 1)
@@ -66,7 +66,7 @@ class SortLimit(Unary):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Sort(Unary):
-    """ORDER BY of a whole input; ``by_time`` where its first key is ascending event time."""
+    """ORDER BY of a whole input. ``by_time``: its first key is ascending event time."""
 
     order: tuple[SortKey, ...]
     by_time: bool = False
@@ -76,8 +76,8 @@ class Sort(Unary):
 class OverAggregate(Unary):
     """The input's fields, then one per call; all calls share partition and order.
 
-    ``time`` is ROWTIME or PROCTIME where the input is append-only and its order is that ascending
-    attribute alone, so that rows once given stay; '' recomputes touched partitions.
+    ``time`` is ROWTIME or PROCTIME if the input is append-only and this ascending attribute is the only sort
+    key, so emitted rows stay. With '' changed partitions are recomputed.
     """
 
     calls: tuple[OverCall, ...]
@@ -87,7 +87,7 @@ class OverAggregate(Unary):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Match(Unary):
-    """MATCH_RECOGNIZE, as in ``plan.nodes.MatchRecognize``: a row per match, when it is known."""
+    """MATCH_RECOGNIZE, as in ``plan.nodes.MatchRecognize``: emits a row when a match is complete."""
 
     partition: tuple[int, ...]
     order: tuple[SortKey, ...]

@@ -1,4 +1,4 @@
-"""Nodes that read, compute row by row, hand on and write; and those that bring a changelog into form."""
+"""Scans, row-by-row nodes, exchanges, sinks, and nodes that normalize changelogs."""
 
 from __future__ import annotations
 
@@ -49,8 +49,8 @@ class WatermarkAssigner(Unary):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class MiniBatchAssigner(Unary):
-    """``interval`` in milliseconds, as Flink's plan has it; ``passes``: as it runs by event time (see
-    ``traits.mini_batch``); ``mode`` ProcTime or RowTime."""
+    """``interval``: of Flink's plan, in milliseconds. ``passes``: the interval of the running plan by event
+    time (see ``traits.mini_batch``). ``mode``: ProcTime or RowTime."""
 
     interval: int
     passes: int
@@ -66,8 +66,8 @@ class Exchange(Unary):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Expand(Unary):
-    """Each input row gives one row per projection; ``phase`` marks the copies that are made for an
-    aggregation by window alone (``aggregates.salted_distinct``)."""
+    """Each input row gives one row per projection. ``phase``: the copies are only for an aggregation by
+    window (``aggregates.salted_distinct``)."""
 
     projections: tuple[tuple[Expr, ...], ...]
     phase: str = ""
@@ -84,10 +84,10 @@ class Union(PhysicalNode):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Correlate(Unary):
-    """UNNEST (``function`` UNNEST) or a table function per row; outer keeps rows without result.
+    """UNNEST (``function`` UNNEST) or a table function per row. ``outer`` keeps rows without result.
 
-    ``user`` is a user's function; ``function`` is then its name. ``condition``, over all fields, chooses
-    among the results.
+    ``user`` is a user's function; ``function`` is then its name. ``condition``, over all fields, filters the
+    results.
     """
 
     function: str
@@ -100,8 +100,8 @@ class Correlate(Unary):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ToChangelog(Unary):
-    """Every change as a row that stays: its code (``codes``: by kind; a change without one is left out), then
-    the input's fields. ``call`` is shown only."""
+    """Every change as an insert-only row: its code, then the input's fields. ``codes``: by kind; a change
+    without a code is dropped. ``call``: only for EXPLAIN."""
 
     codes: tuple[tuple[RowKind, str], ...]
     call: ChangelogCall
@@ -109,8 +109,8 @@ class ToChangelog(Unary):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class FromChangelog(Unary):
-    """Every row as the change that its code in the input's field ``op`` says; the fields are the others.
-    ``call`` is shown only."""
+    """Every row as a change, whose kind is the code in the input's field ``op``. The fields are the other
+    fields. ``call``: only for EXPLAIN."""
 
     op: int
     codes: tuple[tuple[str, RowKind], ...]
@@ -122,7 +122,7 @@ class ChangelogNormalize(Unary):
     """Keeps the last row per ``keys``; turns an upsert or duplicate-ridden changelog into a full one.
 
     ``condition`` filters the full changelog: a row that no longer passes is retracted. ``versions``: every
-    change is given for itself, with the watermark before the row that made it.
+    change is emitted by itself, with the watermark before the row that caused it.
     """
 
     keys: tuple[int, ...]
@@ -138,11 +138,11 @@ class DropUpdateBefore(Unary):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Sink(Unary):
-    """``consumed``: the kinds the sink takes; ``materialize``: SinkUpsertMaterializer is needed.
+    """``consumed``: the kinds that the sink accepts. ``materialize``: it needs a SinkUpsertMaterializer.
 
-    ``retract``: it wants -U/+U pairs even of an upsert stream, so each change names the row it replaces.
-    ``input.traits.kinds`` are the kinds that really arrive. The sink itself produces no kinds. ``state_ttl``:
-    of the materializer.
+    ``retract``: it needs -U/+U pairs even of an upsert stream, so each change names the row that it replaces.
+    ``input.traits.kinds``: the kinds that arrive. The sink itself produces no kinds. ``state_ttl``: of the
+    materializer.
     """
 
     table: CatalogTable

@@ -1,4 +1,4 @@
-"""Windows of time, and what is computed by window."""
+"""Time windows, and operators by window."""
 
 from __future__ import annotations
 
@@ -15,10 +15,10 @@ from tidemill.plan.nodes import Months
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Window:
-    """What a window table function says: ``size``, ``slide`` (HOP's slide, the step of what cumulates) and
-    ``offset`` in milliseconds. The gap of windows that rows make is ``size``, 0 where they never end; then
-    their state goes after ``state_ttl``. ``zoned``: its time column is TIMESTAMP_LTZ; ``group``: it was
-    written in GROUP BY; ``proctime``: its time is the clock's."""
+    """The arguments of a window table function: ``size``, ``slide`` (HOP's slide, CUMULATE's step) and
+    ``offset`` in milliseconds. For data-driven windows ``size`` is the gap, 0 if they never end; then their
+    state expires after ``state_ttl``. ``zoned``: its time column is TIMESTAMP_LTZ. ``group``: it was written
+    in GROUP BY. ``proctime``: it is by processing time."""
 
     kind: WindowKind
     size: int
@@ -33,9 +33,9 @@ class Window:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Emit:
-    """When a window shows its result other than once at its end, in ms: ``early`` and ``late`` are how long a
-    change waits before and after the end (None: nothing is shown early; late changes are shown at once),
-    ``lateness`` how far time may be beyond the end when a row still counts."""
+    """Early and late results of a window, in ms. ``early``: the delay of changes before the end (None: no
+    early results). ``late``: the delay of changes after the end (None: no delay). ``lateness``: how far time
+    may be beyond the end when a row still counts."""
 
     early: int | None = None
     late: int | None = None
@@ -53,8 +53,8 @@ class WindowTableFunction(Unary):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class WindowsOfRows(Unary):
-    """A WindowTableFunction whose windows the rows of a ``partition`` make: a row for every window of a row,
-    when that has ended. Fields as there."""
+    """A WindowTableFunction with data-driven windows per ``partition``: emits a row per window of an input
+    row when the window has ended. Fields as in WindowTableFunction."""
 
     window: Window
     time: int
@@ -63,9 +63,9 @@ class WindowsOfRows(Unary):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Spread:
-    """Rows in ``buckets`` by the values of each of the ``sets`` of columns. Of windows that rows make all of
-    them have every row of some keys, as bounds need it: it counts where its values are, what columns
-    ``with_first`` and ``flags`` say where those of the first set are."""
+    """Spreads rows over ``buckets`` by the values of each of the ``sets`` of columns. For data-driven windows
+    every bucket gets all rows of hot keys, because bounds need all rows. A row counts in the bucket of its
+    values; columns ``with_first`` and ``flags`` count in the bucket of the first set."""
 
     sets: tuple[tuple[int, ...], ...]
     buckets: int
@@ -82,12 +82,13 @@ class Spread:
 @dataclass(frozen=True, slots=True, kw_only=True)
 class WindowAggregate(Unary):
     """One row per window and key when the window's end has come. Fields: the keys, the calls, then one per
-    ``properties`` (start, end or time of the window). Windows are cut by the input's field ``time``; with
-    ``attached`` that is the end of the window which a row is in already. With ``emit`` rows are updated. With
-    ``spread`` there is a row per bucket, which is not among the fields, in place of one. ``split``: in so
-    many buckets Flink splits what is DISTINCT. With ``reuse`` keys may share their distinct values; in the
-    plan that runs they do, and there is a row per partition in place of one, of CUMULATE for each step what
-    is new in it."""
+    ``properties`` (start, end or time of the window).
+
+    ``time``: the input's time field; with ``attached`` the end of the window that a row already carries.
+    ``emit``: early and late results update rows. ``spread``: emits a row per bucket, without the bucket as a
+    field. ``split``: the number of buckets in which Flink splits DISTINCT. ``reuse``: keys may share distinct
+    values; in the running plan they do, and a window has a row per partition, for CUMULATE per step with the
+    step's new values."""
 
     keys: tuple[int, ...]
     calls: tuple[AggregateCall, ...]
@@ -102,14 +103,14 @@ class WindowAggregate(Unary):
 
     @property
     def source(self) -> PhysicalNode:
-        """What is below the exchange."""
+        """The node below the exchange."""
         (below,) = self.input.inputs
         return below
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class AttachedWindow:
-    """The window that rows are in already: ``window`` as it was cut, and where its ends stand in a row."""
+    """The window that rows already carry: the ``window`` function, and the fields of start and end."""
 
     window: Window
     start: int
@@ -118,8 +119,8 @@ class AttachedWindow:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class WindowRank(Rank):
-    """A Top-N of each window, when the window's end has come: its rows stay, unless ``emit`` shows it more
-    than once. ``keys``: the partition without the window's columns, by which rows are sent."""
+    """A Top-N per window, emitted at the window's end. Its rows stay, unless ``emit`` adds early or late
+    results. ``keys``: the partition without the window's columns, which distributes the rows."""
 
     attached: AttachedWindow
     keys: tuple[int, ...]
@@ -128,8 +129,8 @@ class WindowRank(Rank):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class WindowJoin(Join):
-    """A join of rows of the same window, when the window's end has come: its rows stay, unless ``emit`` shows
-    them more than once. The windows' columns are keys like others, but rows are not sent by them."""
+    """A join of rows of the same window, emitted at the window's end. Its rows stay, unless ``emit`` adds
+    early or late results. The windows' columns are keys, but do not distribute the rows."""
 
     left_window: AttachedWindow
     right_window: AttachedWindow
@@ -137,7 +138,7 @@ class WindowJoin(Join):
 
     @property
     def partition_keys(self) -> tuple[tuple[int, ...], tuple[int, ...]]:
-        """The columns either side is sent by."""
+        """The columns that partition each side."""
         rest = [pair for pair in self.key_pairs if not self.is_window(*pair)]
         return tuple(a for a, _ in rest), tuple(b for _, b in rest)
 
@@ -146,6 +147,6 @@ class WindowJoin(Join):
         return tuple(zip(self.left_keys, self.right_keys, strict=True))
 
     def is_window(self, left: int, right: int) -> bool:
-        """Whether these columns are the same end of the window."""
+        """Whether both columns are window starts, or both are window ends."""
         a, b = self.left_window, self.right_window
         return (left, right) in ((a.start, b.start), (a.end, b.end))

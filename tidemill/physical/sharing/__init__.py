@@ -1,5 +1,5 @@
-"""Operators of a job that differ in their columns alone are one. Others import ``operators``.
+"""Merges operators of a job that differ only in their columns. Other packages import ``operators``.
 
-``operators`` finds them and puts one in their place; ``merge_scans`` brings their inputs together;
-``aggregates``, ``windows`` and ``joins`` say of each family what may be one, and what a reader gets of it.
+``operators`` finds and replaces them, and ``merge_scans`` merges their inputs. ``aggregates``, ``windows``
+and ``joins`` define for each family which operators can be merged, and what each reader gets.
 """

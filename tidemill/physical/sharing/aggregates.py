@@ -1,8 +1,8 @@
-"""Aggregations by key: one with the calls of all, which marks in its updates the calls that they change.
+"""Merges aggregations by key: one aggregation has all calls, and marks in each update the changed calls.
 
-A reader takes the updates of its own calls alone (``AggregatePart``): exactly what an aggregation of its own
-would give, so that an answer does not depend on what else reads a view. SELECT DISTINCT stays apart, as it
-never takes a row back; so do aggregations that Flink splits into others.
+A reader only takes updates of its own calls (``AggregatePart``). These are the updates of a separate
+aggregation, so an answer does not depend on other readers of a view. SELECT DISTINCT is not merged, because
+it never retracts a row; nor are aggregations that Flink splits.
 """
 
 from __future__ import annotations
@@ -31,29 +31,31 @@ def _accepts(node: p.PhysicalNode) -> bool:
     return not apart and bool(node.calls)
 
 
-def _sense(node: p.PhysicalNode, digests: Digests) -> Hashable:
+def _signature(node: p.PhysicalNode, digests: Digests) -> Hashable:
     assert isinstance(node, p.GroupAggregate)
     return origin(node.source, digests), len(node.keys), node.state_ttl, mergeable(node.calls)
 
 
-def _together(
+def _merge(
     members: Sequence[p.PhysicalNode], kinds: frozenset[RowKind], digests: Digests
 ) -> list[Part] | None:
-    found = [member for member in members if isinstance(member, p.GroupAggregate)]
-    below = merge_scans([member.source for member in found], digests)
+    aggregates = [member for member in members if isinstance(member, p.GroupAggregate)]
+    below = merge_scans([member.source for member in aggregates], digests)
     if below is None:
         return None
-    keys = {tuple(places[k] for k in m.keys) for m, places in zip(found, below.places, strict=True)}
+    keys = {
+        tuple(positions[k] for k in m.keys) for m, positions in zip(aggregates, below.positions, strict=True)
+    }
     if len(keys) > 1:
         return None
-    width = len(found[0].keys)
-    key_fields = found[0].fields[:width]
-    given = [(m.calls, m.fields[width:], x) for m, x in zip(found, below.places, strict=True)]
-    calls = all_calls(given, [*(f.name for f in key_fields), MARK])
+    width = len(aggregates[0].keys)
+    key_fields = aggregates[0].fields[:width]
+    renumbered = [(m.calls, m.fields[width:], x) for m, x in zip(aggregates, below.positions, strict=True)]
+    calls = all_calls(renumbered, [*(f.name for f in key_fields), MARK])
     if len(calls.calls) > MOST_CALLS:
         return None
     fields = (*key_fields, *calls.fields, Field(MARK, BIGINT.with_nullable(False)))
-    whole = _whole(found[0], below.node, next(iter(keys)), calls, fields, kinds)
+    whole = _whole(aggregates[0], below.node, next(iter(keys)), calls, fields, kinds)
     return [_part(whole, width, own) for own in calls.own]
 
 
@@ -84,11 +86,11 @@ def _part(whole: p.PhysicalNode, width: int, own: tuple[int, ...]) -> Part:
             fields=node.fields,
             traits=node.traits,
             input=whole,
-            columns=(*range(width), *(width + place for place in own)),
-            calls=sum(1 << place for place in set(own)),
+            columns=(*range(width), *(width + index for index in own)),
+            calls=sum(1 << index for index in set(own)),
         )
 
     return part
 
 
-AGGREGATES = Family(_accepts, _sense, _together)
+AGGREGATES = Family(_accepts, _signature, _merge)

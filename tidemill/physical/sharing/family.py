@@ -1,4 +1,4 @@
-"""What each family of operators answers when its likes are to be one."""
+"""The interface of a family of operators that can be merged."""
 
 from __future__ import annotations
 
@@ -12,22 +12,22 @@ from tidemill.plan.expressions import AggregateCall, InputRef
 from tidemill.types.logical import Field
 
 Part = Callable[[p.PhysicalNode], p.PhysicalNode]
-"""Gives what stands in the place of a node: its fields and traits, over the one operator."""
+"""Makes the replacement of a node, with its fields and traits, over the merged operator."""
 
 
 @dataclass(frozen=True, slots=True)
 class Family:
-    """``accepts``: whether a node is of the family. ``sense``: equal for nodes that might be one; cheap.
-    ``together``: per node, all of different digests, its part of the one operator, None where they differ in
-    more than columns; that operator gives ``kinds``."""
+    """``accepts``: whether a node belongs to the family. ``signature``: equal for nodes that might be merged;
+    cheap. ``merge``: merges nodes with different digests into an operator that emits ``kinds``, and gives
+    each node's part; None if they differ in more than columns."""
 
     accepts: Callable[[p.PhysicalNode], bool]
-    sense: Callable[[p.PhysicalNode, Digests], Hashable]
-    together: Callable[[Sequence[p.PhysicalNode], frozenset[RowKind], Digests], list[Part] | None]
+    signature: Callable[[p.PhysicalNode, Digests], Hashable]
+    merge: Callable[[Sequence[p.PhysicalNode], frozenset[RowKind], Digests], list[Part] | None]
 
 
 def columns_of(whole: p.PhysicalNode, columns: Sequence[int]) -> Part:
-    """Of rows that are never taken back a reader takes its ``columns``."""
+    """A reader's ``columns`` of an insert-only operator."""
 
     def part(node: p.PhysicalNode) -> p.PhysicalNode:
         chosen = tuple(InputRef(type=whole.fields[c].type, index=c) for c in columns)
@@ -46,8 +46,8 @@ def free_name(name: str, taken: Iterable[str]) -> str:
 
 @dataclass(frozen=True, slots=True)
 class Calls:
-    """The ``calls`` of several aggregations, each once, with their fields; ``own`` are the places of each
-    aggregation's among them."""
+    """The distinct ``calls`` of several aggregations, with their fields. ``own``: the indexes of each
+    aggregation's calls."""
 
     calls: tuple[AggregateCall, ...]
     fields: tuple[Field, ...]
@@ -55,23 +55,24 @@ class Calls:
 
 
 def all_calls(
-    given: Sequence[tuple[Sequence[AggregateCall], Sequence[Field], Sequence[int]]], taken: Sequence[str]
+    members: Sequence[tuple[Sequence[AggregateCall], Sequence[Field], Sequence[int]]],
+    used_names: Sequence[str],
 ) -> Calls:
-    """``given``: per aggregation its calls, their fields, and where the columns of its input stand now."""
-    found: dict[AggregateCall, Field] = {}
+    """``members``: per aggregation its calls, their fields, and the new index of each input column."""
+    fields_by_call: dict[AggregateCall, Field] = {}
     own = []
-    for calls, fields, places in given:
-        moved = [_moved(call, places) for call in calls]
+    for calls, fields, positions in members:
+        moved = [_moved(call, positions) for call in calls]
         for call, field in zip(moved, fields, strict=True):
-            if call not in found:
-                name = free_name(field.name, [*taken, *(f.name for f in found.values())])
-                found[call] = Field(name, field.type)
-        order = list(found)
+            if call not in fields_by_call:
+                name = free_name(field.name, [*used_names, *(f.name for f in fields_by_call.values())])
+                fields_by_call[call] = Field(name, field.type)
+        order = list(fields_by_call)
         own.append(tuple(map(order.index, moved)))
-    named = tuple(replace(call, name=field.name) for call, field in found.items())
-    return Calls(named, tuple(found.values()), tuple(own))
+    named = tuple(replace(call, name=field.name) for call, field in fields_by_call.items())
+    return Calls(named, tuple(fields_by_call.values()), tuple(own))
 
 
-def _moved(call: AggregateCall, places: Sequence[int]) -> AggregateCall:
-    condition = None if call.filter is None else places[call.filter]
-    return replace(call, args=tuple(places[a] for a in call.args), filter=condition, name="")
+def _moved(call: AggregateCall, positions: Sequence[int]) -> AggregateCall:
+    condition = None if call.filter is None else positions[call.filter]
+    return replace(call, args=tuple(positions[a] for a in call.args), filter=condition, name="")

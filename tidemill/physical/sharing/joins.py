@@ -1,7 +1,6 @@
-"""Inner joins of rows that only come: one with the columns of all.
+"""Merges inner joins of insert-only rows into one join with all columns.
 
-Where a join takes pairs back, a reader would get updates of columns that it does not read: such joins stay
-apart.
+Joins that retract pairs are not merged, because a reader would get updates of columns that it does not read.
 """
 
 from __future__ import annotations
@@ -14,7 +13,7 @@ from tidemill.physical import nodes as p
 from tidemill.physical.digests import Digests
 from tidemill.physical.finish import exchange, finish
 from tidemill.physical.sharing.family import Family, Part, columns_of, free_name
-from tidemill.physical.sharing.merge_scans import Places, merge_scans, origin
+from tidemill.physical.sharing.merge_scans import Positions, merge_scans, origin
 from tidemill.plan.expressions import Expr
 from tidemill.plan.nodes import JoinKind
 from tidemill.plan.rewrite import move_inputs
@@ -26,13 +25,13 @@ def _accepts(node: p.PhysicalNode) -> bool:
     return plain and all(isinstance(i, p.Exchange) for i in node.inputs)
 
 
-def _sense(node: p.PhysicalNode, digests: Digests) -> Hashable:
+def _signature(node: p.PhysicalNode, digests: Digests) -> Hashable:
     join = _join(node)
     origins = tuple(origin(side.inputs[0], digests) for side in join.inputs)
     return origins, join.null_safe, join.by_identity, join.left_ttl, join.right_ttl, join.null_aware
 
 
-def _together(
+def _merge(
     members: Sequence[p.PhysicalNode], kinds: frozenset[RowKind], digests: Digests
 ) -> list[Part] | None:
     joins = [_join(member) for member in members]
@@ -41,8 +40,10 @@ def _together(
     if left is None or right is None:
         return None
     width = len(left.node.fields)
-    places = [(*a, *(width + column for column in b)) for a, b in zip(left.places, right.places, strict=True)]
-    senses = {_moved(join, where, width) for join, where in zip(joins, places, strict=True)}
+    positions = [
+        (*a, *(width + column for column in b)) for a, b in zip(left.positions, right.positions, strict=True)
+    ]
+    senses = {_moved(join, columns, width) for join, columns in zip(joins, positions, strict=True)}
     if len(senses) > 1:
         return None
     ((left_keys, right_keys, residual),) = senses
@@ -57,7 +58,7 @@ def _together(
             residual=residual,
         )
     )
-    return [columns_of(whole, where) for where in places]
+    return [columns_of(whole, columns) for columns in positions]
 
 
 def _join(node: p.PhysicalNode) -> p.Join:
@@ -65,21 +66,21 @@ def _join(node: p.PhysicalNode) -> p.Join:
     return node
 
 
-def _moved(join: p.Join, places: Places, width: int) -> tuple[Places, Places, Expr | None]:
+def _moved(join: p.Join, positions: Positions, width: int) -> tuple[Positions, Positions, Expr | None]:
     """The keys of both sides and the residual, over the wide inputs."""
     own = len(join.left.fields)
-    left = tuple(places[k] for k in join.left_keys)
-    right = tuple(places[own + k] - width for k in join.right_keys)
+    left = tuple(positions[k] for k in join.left_keys)
+    right = tuple(positions[own + k] - width for k in join.right_keys)
     residual = join.residual
-    return left, right, None if residual is None else move_inputs(residual, lambda column: places[column])
+    return left, right, None if residual is None else move_inputs(residual, lambda column: positions[column])
 
 
 def _named(fields: Sequence[Field]) -> tuple[Field, ...]:
-    """The fields under names of their own."""
-    found: list[Field] = []
+    """The fields under unique names."""
+    renamed: list[Field] = []
     for field in fields:
-        found.append(replace(field, name=free_name(field.name, (f.name for f in found))))
-    return tuple(found)
+        renamed.append(replace(field, name=free_name(field.name, (f.name for f in renamed))))
+    return tuple(renamed)
 
 
-JOINS = Family(_accepts, _sense, _together)
+JOINS = Family(_accepts, _signature, _merge)

@@ -1,8 +1,11 @@
-"""One node that gives what several give: their columns, where only these tell them apart.
+"""Merges nodes that differ only in their columns into one node with all columns.
 
-Column pruning leaves to each reader of a view its own scan and projection, so what is one in the text
-becomes several plans. Here they are one again, if they read the same rows under the same conditions: equal
-plans, scans of a table, and the watermarks and projections above these. Cost: a pass over what is united.
+    before:  Scan(t, [a, b]) and Scan(t, [a, c])
+    after:   Scan(t, [a, b, c])
+
+Column pruning gives each reader of a view its own scan and projection, so one view becomes several plans.
+This module merges them again if they read the same rows under the same conditions: equal plans, scans of a
+table, and the watermarks and projections above them. Cost: a pass over the merged nodes.
 """
 
 from __future__ import annotations
@@ -20,22 +23,22 @@ from tidemill.plan.rewrite import move_inputs
 from tidemill.plan.rules.determinism import is_deterministic
 from tidemill.types.logical import Field
 
-Places = tuple[int, ...]
+Positions = tuple[int, ...]
 
 
 @dataclass(frozen=True, slots=True)
-class United:
-    """``places``: per node that was united, where each of its columns stands in ``node``."""
+class MergedScan:
+    """``positions``: for each merged node the index of each of its columns in ``node``."""
 
     node: p.PhysicalNode
-    places: tuple[Places, ...]
+    positions: tuple[Positions, ...]
 
 
-def merge_scans(nodes: Sequence[p.PhysicalNode], digests: Digests) -> United | None:
-    """None where the ``nodes`` differ in more than columns."""
+def merge_scans(nodes: Sequence[p.PhysicalNode], digests: Digests) -> MergedScan | None:
+    """The merged node; None if ``nodes`` differ in more than columns."""
     first = nodes[0]
     if len({digests.of(node) for node in nodes}) == 1:
-        return United(first, (tuple(range(len(first.fields))),) * len(nodes))
+        return MergedScan(first, (tuple(range(len(first.fields))),) * len(nodes))
     scans = [node for node in nodes if isinstance(node, p.TableSourceScan)]
     if len(scans) == len(nodes):
         return _scans(scans)
@@ -48,7 +51,7 @@ def merge_scans(nodes: Sequence[p.PhysicalNode], digests: Digests) -> United | N
 
 
 def origin(node: p.PhysicalNode, digests: Digests) -> str:
-    """Equal for nodes that may be united; cheap."""
+    """A text that is equal for nodes that might be merged; cheap."""
     while isinstance(node, p.Calc | p.WatermarkAssigner):
         node = node.input
     if isinstance(node, p.TableSourceScan):
@@ -56,7 +59,7 @@ def origin(node: p.PhysicalNode, digests: Digests) -> str:
     return digests.of(node)
 
 
-def _scans(scans: list[p.TableSourceScan]) -> United | None:
+def _scans(scans: list[p.TableSourceScan]) -> MergedScan | None:
     first = scans[0]
     if len({(table_digest(s.table, dict(s.options)), s.traits.kinds) for s in scans}) > 1:
         return None
@@ -71,22 +74,22 @@ def _scans(scans: list[p.TableSourceScan]) -> United | None:
             projected=columns != tuple(c.name for c in first.table.physical_columns),
         )
     )
-    return United(whole, tuple(tuple(map(columns.index, s.columns)) for s in scans))
+    return MergedScan(whole, tuple(tuple(map(columns.index, s.columns)) for s in scans))
 
 
-def _watermarks(nodes: list[p.WatermarkAssigner], digests: Digests) -> United | None:
+def _watermarks(nodes: list[p.WatermarkAssigner], digests: Digests) -> MergedScan | None:
     below = merge_scans([node.input for node in nodes], digests)
     if below is None:
         return None
-    pairs = list(zip(nodes, below.places, strict=True))
-    marks = {(places[node.rowtime], _moved(node.watermark, places)) for node, places in pairs}
+    pairs = list(zip(nodes, below.positions, strict=True))
+    marks = {(positions[node.rowtime], _moved(node.watermark, positions)) for node, positions in pairs}
     if len(marks) > 1:
         return None
     ((rowtime, watermark),) = marks
     fields = list(below.node.fields)
     fields[rowtime] = replace(fields[rowtime], type=nodes[0].fields[nodes[0].rowtime].type)
     whole = replace(nodes[0], fields=tuple(fields), input=below.node, rowtime=rowtime, watermark=watermark)
-    return United(with_keys(whole), below.places)
+    return MergedScan(with_keys(whole), below.positions)
 
 
 def _as_calc(node: p.PhysicalNode) -> p.Calc:
@@ -95,27 +98,27 @@ def _as_calc(node: p.PhysicalNode) -> p.Calc:
     return p.Calc(fields=node.fields, traits=node.traits, input=node, projections=references(node.fields))
 
 
-def _calcs(calcs: list[p.Calc], digests: Digests) -> United | None:
+def _calcs(calcs: list[p.Calc], digests: Digests) -> MergedScan | None:
     if not all(map(_is_plain, calcs)):
         return None
     below = merge_scans([calc.input for calc in calcs], digests)
     if below is None:
         return None
-    pairs = list(zip(calcs, below.places, strict=True))
-    conditions = {None if c.condition is None else _moved(c.condition, places) for c, places in pairs}
+    pairs = list(zip(calcs, below.positions, strict=True))
+    conditions = {None if c.condition is None else _moved(c.condition, positions) for c, positions in pairs}
     if len(conditions) > 1:
         return None
     columns: dict[tuple[Expr, str], Field] = {}
-    found: list[Places] = []
-    for calc, places in pairs:
-        moved = [_moved(x, places) for x in calc.projections]
+    columns_by_calc: list[Positions] = []
+    for calc, positions in pairs:
+        moved = [_moved(x, positions) for x in calc.projections]
         keys = [(x, str(f.type)) for x, f in zip(moved, calc.fields, strict=True)]
         for key, field in zip(keys, calc.fields, strict=True):
             if key not in columns:
                 name = free_name(field.name, (f.name for f in columns.values()))
                 columns[key] = replace(field, name=name)
         order = list(columns)
-        found.append(tuple(map(order.index, keys)))
+        columns_by_calc.append(tuple(map(order.index, keys)))
     whole = replace(
         calcs[0],
         fields=tuple(columns.values()),
@@ -123,7 +126,7 @@ def _calcs(calcs: list[p.Calc], digests: Digests) -> United | None:
         projections=tuple(expression for expression, _ in columns),
         condition=next(iter(conditions)),
     )
-    return United(with_keys(whole), tuple(found))
+    return MergedScan(with_keys(whole), tuple(columns_by_calc))
 
 
 def _is_plain(calc: p.Calc) -> bool:
@@ -131,5 +134,5 @@ def _is_plain(calc: p.Calc) -> bool:
     return not reads_watermark(calc) and all(map(is_deterministic, parts))
 
 
-def _moved(expression: Expr, places: Places) -> Expr:
-    return move_inputs(expression, lambda column: places[column])
+def _moved(expression: Expr, positions: Positions) -> Expr:
+    return move_inputs(expression, lambda column: positions[column])

@@ -1,10 +1,10 @@
-"""Operators of a job over the same rows, in the same sense, are one with the columns of all.
+"""Merges operators of a job that compute the same over the same rows into one operator with all columns.
 
-A view that is read for different columns (by the INSERTs of a STATEMENT SET, by both sides of a join) leaves
-an operator for each reader, as column pruning takes from each what it does not need. One for all has one
-exchange, one kernel and one state; a reader gets its own columns of it.
+If INSERTs of a STATEMENT SET, or both sides of a join, read different columns of a view, column pruning
+leaves an operator per reader. The merged operator has one exchange, one kernel and one state, and each reader
+gets its own columns.
 
-Cost: an operator is held against those found of the same origin; ``MOST`` bounds how many these are.
+Cost: an operator is compared with earlier operators of the same origin; ``MOST`` bounds their number.
 """
 
 from __future__ import annotations
@@ -29,7 +29,7 @@ MOST = 62
 
 
 def share_operators(roots: Sequence[p.PhysicalNode]) -> list[p.PhysicalNode]:
-    """The ``roots`` of one job, lower operators shared before those above them."""
+    """The ``roots`` of one job with merged operators. Lower operators are merged before higher ones."""
     shared = list(roots)
     while parts := _Search(shared).parts():
         shared = [map_up(root, lambda node: parts.get(id(node), node)) for root in shared]
@@ -38,7 +38,7 @@ def share_operators(roots: Sequence[p.PhysicalNode]) -> list[p.PhysicalNode]:
 
 @dataclass(frozen=True, slots=True)
 class _Group:
-    """Operators that are one, of each digest the first; ``parts`` of it, one each."""
+    """Operators to merge, one per digest. ``parts``: the part of each."""
 
     members: tuple[p.PhysicalNode, ...]
     parts: list[Part]
@@ -46,8 +46,8 @@ class _Group:
 
 @dataclass(slots=True)
 class _Search:
-    """One pass over the plans of a job. ``alike``: the nodes of each digest, which may differ in whether they
-    give -U; ``heights``: how many operators stand on each other, by the id of the uppermost."""
+    """One pass over the plans of a job. ``alike``: the nodes of each digest; they may differ in emitting -U.
+    ``heights``: by node id, the number of operators stacked below and including the node."""
 
     roots: list[p.PhysicalNode]
     digests: Digests = field(default_factory=Digests)
@@ -55,18 +55,18 @@ class _Search:
     heights: dict[int, int] = field(default_factory=dict)
 
     def parts(self) -> dict[int, p.PhysicalNode]:
-        """What stands in the place of each operator that is shared, by its id; of the lowest ones alone, as
-        those above are not yet what they will be."""
-        found: dict[int, tuple[p.PhysicalNode, Family]] = {}
+        """The replacement of each merged operator, by id. Only the lowest operators are merged, because the
+        inputs of higher operators change with them."""
+        candidates: dict[int, tuple[p.PhysicalNode, Family]] = {}
         for root in self.roots:
             self._measure(root)
-            found |= {id(node): (node, f) for node in walk(root) for f in FAMILIES if f.accepts(node)}
+            candidates |= {id(node): (node, f) for node in walk(root) for f in FAMILIES if f.accepts(node)}
         senses: dict[str, tuple[Family, Hashable]] = {}
-        for node, family in found.values():
+        for node, family in candidates.values():
             digest = self.digests.of(node)
             self.alike[digest].append(node)
             if digest not in senses:
-                senses[digest] = (family, (self.heights[id(node)], family.sense(node, self.digests)))
+                senses[digest] = (family, (self.heights[id(node)], family.signature(node, self.digests)))
         groups = self._groups(senses)
         lowest = min((self.heights[id(group.members[0])] for group in groups), default=0)
         return {
@@ -86,23 +86,23 @@ class _Search:
 
         height(root)
 
-    def _groups(self, senses: dict[str, tuple[Family, Hashable]]) -> list[_Group]:
-        """In the order of digests, which is not that of the script."""
+    def _groups(self, signatures: dict[str, tuple[Family, Hashable]]) -> list[_Group]:
+        """The groups in the order of digests, so the order of the script does not matter."""
         candidates: dict[tuple[Family, Hashable], list[p.PhysicalNode]] = defaultdict(list)
-        for digest in sorted(senses):
-            candidates[senses[digest]].append(self.alike[digest][0])
-        found = []
+        for digest in sorted(signatures):
+            candidates[signatures[digest]].append(self.alike[digest][0])
+        groups = []
         for (family, _), nodes in candidates.items():
             if 1 < len(nodes) <= MOST:
-                found += self._grouped(nodes, family)
-        return [group for group in found if len(group.members) > 1]
+                groups += self._grouped(nodes, family)
+        return [group for group in groups if len(group.members) > 1]
 
     def _grouped(self, nodes: list[p.PhysicalNode], family: Family) -> list[_Group]:
         groups: list[_Group] = []
         for node in nodes:
             for number, group in enumerate(groups):
                 members = (*group.members, node)
-                parts = family.together(members, self._kinds(members), self.digests)
+                parts = family.merge(members, self._kinds(members), self.digests)
                 if parts is not None:
                     groups[number] = _Group(members, parts)
                     break

@@ -1,4 +1,4 @@
-"""Aggregations by window that show each window once: one with the calls and the properties of all."""
+"""Merges aggregations by window without early and late results: one has all calls and properties."""
 
 from __future__ import annotations
 
@@ -18,29 +18,29 @@ def _accepts(node: p.PhysicalNode) -> bool:
     return isinstance(node, p.WindowAggregate) and node.emit is None and isinstance(node.input, p.Exchange)
 
 
-def _sense(node: p.PhysicalNode, digests: Digests) -> Hashable:
+def _signature(node: p.PhysicalNode, digests: Digests) -> Hashable:
     assert isinstance(node, p.WindowAggregate)
     return origin(node.input.inputs[0], digests), len(node.keys), node.window, node.attached
 
 
-def _together(
+def _merge(
     members: Sequence[p.PhysicalNode], kinds: frozenset[RowKind], digests: Digests
 ) -> list[Part] | None:
-    found = [member for member in members if isinstance(member, p.WindowAggregate)]
-    below = merge_scans([member.input.inputs[0] for member in found], digests)
+    aggregates = [member for member in members if isinstance(member, p.WindowAggregate)]
+    below = merge_scans([member.input.inputs[0] for member in aggregates], digests)
     if below is None:
         return None
-    pairs = list(zip(found, below.places, strict=True))
-    senses = {(tuple(places[k] for k in m.keys), places[m.time]) for m, places in pairs}
+    pairs = list(zip(aggregates, below.positions, strict=True))
+    senses = {(tuple(positions[k] for k in m.keys), positions[m.time]) for m, positions in pairs}
     if len(senses) > 1:
         return None
     ((keys, time),) = senses
-    first, width = found[0], len(keys)
-    properties = tuple(sorted({x for m in found for x in m.properties}))
-    types = {x: f for m in found for x, f in zip(m.properties, _tail(m), strict=True)}
-    taken = [f.name for f in first.fields[:width]]
-    given = [(m.calls, m.fields[width : width + len(m.calls)], places) for m, places in pairs]
-    calls = all_calls(given, taken)
+    first, width = aggregates[0], len(keys)
+    properties = tuple(sorted({x for m in aggregates for x in m.properties}))
+    types = {x: f for m in aggregates for x, f in zip(m.properties, _tail(m), strict=True)}
+    used_names = [f.name for f in first.fields[:width]]
+    renumbered = [(m.calls, m.fields[width : width + len(m.calls)], positions) for m, positions in pairs]
+    calls = all_calls(renumbered, used_names)
     fields = [*first.fields[:width], *calls.fields]
     for name in properties:
         fields.append(Field(free_name(types[name].name, (f.name for f in fields)), types[name].type))
@@ -61,7 +61,7 @@ def _together(
             whole,
             [*range(width), *(width + x for x in own), *(after + properties.index(x) for x in m.properties)],
         )
-        for m, own in zip(found, calls.own, strict=True)
+        for m, own in zip(aggregates, calls.own, strict=True)
     ]
 
 
@@ -70,4 +70,4 @@ def _tail(node: p.WindowAggregate) -> tuple[Field, ...]:
     return node.fields[len(node.keys) + len(node.calls) :]
 
 
-WINDOWS = Family(_accepts, _sense, _together)
+WINDOWS = Family(_accepts, _signature, _merge)

@@ -1,1 +1,1 @@
-"""What is known of a node's rows: changelog mode, keys, order, mini-batch and event time."""
+"""Properties of a node's rows: changelog mode, keys, order, mini-batch and event time."""

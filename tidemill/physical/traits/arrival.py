@@ -1,7 +1,8 @@
-"""By what order the rows of a plan arrive, told so that it does not depend on where epochs are cut.
+"""The order in which the rows of a plan arrive, if it does not depend on the cut of epochs.
 
-Rows of several keys may meet under one primary key of a sink. Flink lets the row win that arrives last. Where
-operators give the net change of an epoch that is not told; then a sink goes by what the rows contain.
+Rows of several upsert keys may have the same primary key of a sink. In Flink the row that arrives last wins.
+If operators emit the net change of an epoch, the order is unknown (UNTOLD), and the sink compares the rows
+instead.
 
     SELECT k, v FROM src                                    SOURCE: as the rows of ``src`` came
     SELECT k, COUNT(*) FROM src GROUP BY k, v               SOURCE: as the rows that made the changes came
@@ -22,8 +23,8 @@ from tidemill.plan.once import once_per_node
 
 
 class Arrival(Enum):
-    """``SOURCE``: a row has the place of the source's row that made it. ``EVENT_TIME``: rows stay, and go on
-    when the watermark has reached their time. ``UNTOLD``: neither."""
+    """``SOURCE``: a row has the position of the source row that caused it. ``EVENT_TIME``: rows are
+    insert-only, and released when the watermark reaches their time. ``UNTOLD``: neither."""
 
     SOURCE = auto()
     EVENT_TIME = auto()
@@ -61,14 +62,14 @@ def _(node: p.PhysicalNode) -> Arrival:
 @_arrival.register(p.WatermarkAssigner)
 @_arrival.register(p.WindowTableFunction)
 def _(node: p.PhysicalNode) -> Arrival:
-    """Operators without a say in the order. Rows of two tables come as the job reads them."""
-    found = {arrival(child) for child in node.inputs}
-    return found.pop() if len(found) == 1 else Arrival.UNTOLD
+    """Operators that keep the order. Rows of two tables come as the job reads them."""
+    arrivals = {arrival(child) for child in node.inputs}
+    return arrivals.pop() if len(arrivals) == 1 else Arrival.UNTOLD
 
 
 @_arrival.register
 def _(node: p.GroupAggregate) -> Arrival:
-    """An aggregation can show the change of every row. What keys share is counted by epoch."""
+    """An aggregation can emit the change of every row, but shared distinct values are counted by epoch."""
     return Arrival.UNTOLD if node.reuse is not None else _of_source(node.input)
 
 
@@ -79,18 +80,18 @@ def _(node: p.Rank) -> Arrival:
 
 
 def _of_source(node: p.PhysicalNode) -> Arrival:
-    """Of an operator that hands on the places of rows, over ``node``."""
+    """The arrival of an operator over ``node`` that passes on the positions of rows."""
     return Arrival.SOURCE if arrival(node) is Arrival.SOURCE else Arrival.UNTOLD
 
 
 @_arrival.register(p.IntervalJoin)
 @_arrival.register(p.Match)
 def _(node: p.PhysicalNode) -> Arrival:
-    """They give rows at times of which their watermark does not tell."""
+    """They emit rows at times that their watermark does not determine."""
     return Arrival.UNTOLD
 
 
 def _by_event_time(node: p.PhysicalNode) -> Arrival:
-    """Of an operator that holds rows back until the watermark has reached their time."""
+    """The arrival of an operator that holds rows back until the watermark reaches their time."""
     waits = needs_watermark(node) and has_watermark(node) and node.traits.kinds == INSERT_ONLY
     return Arrival.EVENT_TIME if waits else Arrival.UNTOLD

@@ -1,7 +1,7 @@
-"""Which RowKinds flow on every edge: produced upwards, -U asked for downwards.
+"""The RowKinds on every edge: kinds are derived bottom-up, the need of -U top-down.
 
 Two passes, as in Flink's planner. ``modifications`` (bottom-up, while the tree is built) says whether
-a node inserts, updates, deletes; an update is written UPDATE_AFTER there. ``assign`` (top-down) hands
+a node inserts, updates, deletes; an update is written UPDATE_AFTER there. ``assign`` (top-down) gives
 every node the update form its consumer wants and writes the final kinds into the traits: -U is produced
 only where some consumer above needs it. Invariant: no node produces a kind that its consumer refuses.
 """
@@ -35,14 +35,14 @@ _SHORT = {
 
 
 class Updates(Enum):
-    """How a consumer wants updates: as -U/+U pairs or as +U alone."""
+    """The form of updates that a consumer needs: -U/+U pairs or only +U."""
 
     BOTH = "both"
     AFTER = "after"
 
 
 def changelog_text(kinds: Kinds) -> str:
-    """``I,UB,UA,D``, as plans show a changelog mode."""
+    """A changelog mode as text: ``I,UB,UA,D``."""
     return ",".join(_SHORT[k] for k in sorted(kinds)) or "NONE"
 
 
@@ -56,7 +56,8 @@ def updates(node: p.PhysicalNode) -> bool:
 
 @singledispatch
 def modifications(node: p.PhysicalNode) -> Kinds:
-    """Kinds out of ``node`` without -U, from its inputs' traits; most nodes hand on what they get."""
+    """The kinds that ``node`` emits, without -U, from its inputs' traits. Most nodes pass on their input's
+    kinds."""
     return _joined(i.traits.kinds for i in node.inputs) - BEFORE
 
 
@@ -85,17 +86,17 @@ def _(node: p.GroupAggregate) -> Kinds:
 
 @modifications.register
 def _(node: p.WindowAggregate) -> Kinds:
-    """Windows that grow or become one are no longer what was shown of them."""
+    """Data-driven windows that grow or merge change the windows already emitted."""
     if node.emit is None:
         return INSERT_ONLY
-    grows = node.window.kind.made_by_rows
+    grows = node.window.kind.is_data_driven
     return INSERT_UPDATE if insert_only(node.input) and not grows else CHANGES
 
 
 @modifications.register(p.WindowRank)
 @modifications.register(p.WindowJoin)
 def _(node: p.WindowRank | p.WindowJoin) -> Kinds:
-    """What is shown more than once goes, and other rows come."""
+    """With early or late results rows are deleted and inserted."""
     return INSERT_ONLY if node.emit is None else INSERT_DELETE
 
 
@@ -142,32 +143,32 @@ def _(node: p.Sink) -> Kinds:
     return frozenset()
 
 
-def assign(root: p.PhysicalNode, wanted: tuple[Updates, ...]) -> p.PhysicalNode:
-    """The tree with final kinds; ``wanted`` in the order of preference at the root."""
-    for choice in wanted:
-        found = satisfy(root, choice)
-        if found is not None:
-            return found
+def assign(root: p.PhysicalNode, choices: tuple[Updates, ...]) -> p.PhysicalNode:
+    """The tree with final kinds. ``choices``: the update forms that the root accepts, best first."""
+    for choice in choices:
+        plan = satisfy(root, choice)
+        if plan is not None:
+            return plan
     raise InternalError(f"no changelog mode fits {type(root).__name__}")
 
 
 @once_per_node
-def satisfy(node: p.PhysicalNode, wanted: Updates) -> p.PhysicalNode | None:
-    """``node`` with updates in the wanted form, or None where that cannot be."""
-    return _satisfy(node, wanted)
+def satisfy(node: p.PhysicalNode, update_form: Updates) -> p.PhysicalNode | None:
+    """``node`` with updates in ``update_form``; None if it cannot emit them so."""
+    return _satisfy(node, update_form)
 
 
 @singledispatch
-def _satisfy(node: p.PhysicalNode, wanted: Updates) -> p.PhysicalNode | None:
+def _satisfy(node: p.PhysicalNode, update_form: Updates) -> p.PhysicalNode | None:
     """As ``satisfy``.
 
-    This default hands the wish on, as stateless nodes do.
+    By default the inputs need the same form, as for stateless nodes.
     """
-    return _over(node, wanted, tuple(_wish(i, wanted) for i in node.inputs))
+    return _over(node, update_form, tuple(_wish(i, update_form) for i in node.inputs))
 
 
-def _wish(node: p.PhysicalNode, wanted: Updates) -> p.PhysicalNode | None:
-    return satisfy(node, wanted)
+def _wish(node: p.PhysicalNode, update_form: Updates) -> p.PhysicalNode | None:
+    return satisfy(node, update_form)
 
 
 def _over(
@@ -194,13 +195,13 @@ def produce(node: p.PhysicalNode, provided: Updates) -> p.PhysicalNode:
 @_satisfy.register(p.Match)
 @_satisfy.register(p.Sort)
 @_satisfy.register(p.ToChangelog)
-def _(node: p.Unary, wanted: Updates) -> p.PhysicalNode | None:
-    return _over(node, wanted, (satisfy(node.input, Updates.BOTH),))
+def _(node: p.Unary, update_form: Updates) -> p.PhysicalNode | None:
+    return _over(node, update_form, (satisfy(node.input, Updates.BOTH),))
 
 
 def _filters_elements(node: p.Calc) -> bool:
-    """Whether the condition only looks at the columns a Correlate below makes: a row's own elements
-    pass or fail together with it."""
+    """Whether the condition only reads the columns of a Correlate below: the elements of a row pass or fail
+    in the -U and in the +U alike."""
     if node.condition is None or not isinstance(node.input, p.Correlate):
         return False
     outer = len(node.input.input.fields)
@@ -208,28 +209,32 @@ def _filters_elements(node: p.Calc) -> bool:
 
 
 @_satisfy.register
-def _(node: p.Calc, wanted: Updates) -> p.PhysicalNode | None:
+def _(node: p.Calc, update_form: Updates) -> p.PhysicalNode | None:
     # A filter may drop the +U alone, so the consumer would keep the old row without a -U.
     filters = node.condition is not None and not _filters_elements(node)
-    if filters and wanted is Updates.AFTER and updates(node.input):
+    if filters and update_form is Updates.AFTER and updates(node.input):
         return None
-    return _over(node, wanted, (satisfy(node.input, wanted),))
+    return _over(node, update_form, (satisfy(node.input, update_form),))
 
 
 @_satisfy.register
-def _(node: p.TableSourceScan, wanted: Updates) -> p.PhysicalNode | None:
+def _(node: p.TableSourceScan, update_form: Updates) -> p.PhysicalNode | None:
     has_before = RowKind.UPDATE_BEFORE in node.traits.kinds
-    if wanted is Updates.BOTH and updates(node) and not has_before:
+    if update_form is Updates.BOTH and updates(node) and not has_before:
         return None
-    if wanted is Updates.AFTER and has_before:
+    if update_form is Updates.AFTER and has_before:
         return drop_update_before(node)
     return node
 
 
 @_satisfy.register
-def _(node: p.FromChangelog, wanted: Updates) -> p.PhysicalNode | None:
-    """Its rows say what they are: nobody knows of a key that a +U alone would overwrite by."""
-    return None if wanted is Updates.AFTER else _over(node, wanted, (satisfy(node.input, Updates.BOTH),))
+def _(node: p.FromChangelog, update_form: Updates) -> p.PhysicalNode | None:
+    """Its rows are changes by code: there is no key by which a +U alone could overwrite."""
+    return (
+        None
+        if update_form is Updates.AFTER
+        else _over(node, update_form, (satisfy(node.input, Updates.BOTH),))
+    )
 
 
 def drop_update_before(node: p.PhysicalNode) -> p.PhysicalNode:
@@ -238,37 +243,37 @@ def drop_update_before(node: p.PhysicalNode) -> p.PhysicalNode:
 
 
 @_satisfy.register
-def _(node: p.ChangelogNormalize, wanted: Updates) -> p.PhysicalNode | None:
+def _(node: p.ChangelogNormalize, update_form: Updates) -> p.PhysicalNode | None:
     source = node.input.inputs[0]
     upserts = updates(source) and RowKind.UPDATE_BEFORE not in source.traits.kinds
-    if upserts and wanted is Updates.AFTER and node.condition is None:
+    if upserts and update_form is Updates.AFTER and node.condition is None:
         # The consumer overwrites by key as well: nothing to normalize.
-        return satisfy(source, wanted)
-    return _over(node, wanted, (satisfy(node.input, Updates.AFTER),))
+        return satisfy(source, update_form)
+    return _over(node, update_form, (satisfy(node.input, Updates.AFTER),))
 
 
 @_satisfy.register(p.Rank)
 @_satisfy.register(p.SortLimit)
-def _(node: p.Rank | p.SortLimit, wanted: Updates) -> p.PhysicalNode | None:
+def _(node: p.Rank | p.SortLimit, update_form: Updates) -> p.PhysicalNode | None:
     if node.upsert_key is not None:
         child = satisfy(node.input, Updates.AFTER)
         if child is not None:
-            return _over(node, wanted, (child,))
+            return _over(node, update_form, (child,))
         node = replace(node, upsert_key=None)
     wish = Updates.AFTER if insert_only(node.input) else Updates.BOTH
-    return _over(node, wanted, (satisfy(node.input, wish),))
+    return _over(node, update_form, (satisfy(node.input, wish),))
 
 
 @_satisfy.register
-def _(node: p.Join, wanted: Updates) -> p.PhysicalNode | None:
-    return _over(node, wanted, tuple(_join_side(node, i, wanted) for i in (0, 1)))
+def _(node: p.Join, update_form: Updates) -> p.PhysicalNode | None:
+    return _over(node, update_form, tuple(_join_side(node, i, update_form) for i in (0, 1)))
 
 
-def _join_side(node: p.Join, side: int, wanted: Updates) -> p.PhysicalNode | None:
+def _join_side(node: p.Join, side: int, update_form: Updates) -> p.PhysicalNode | None:
     """A join that overwrites may go without -U on a side only if a changed row keeps its join key: an
     upsert key of the side holds every join column."""
     child = node.inputs[side]
-    if wanted is Updates.BOTH or not node.overwrites:
+    if update_form is Updates.BOTH or not node.overwrites:
         return satisfy(child, Updates.BOTH)
     columns = frozenset(node.partition_keys[side])
     if updates(child) and not any(k >= columns for k in child.traits.upsert_keys):
@@ -277,33 +282,33 @@ def _join_side(node: p.Join, side: int, wanted: Updates) -> p.PhysicalNode | Non
 
 
 @_satisfy.register
-def _(node: p.WindowJoin, wanted: Updates) -> p.PhysicalNode | None:
-    return _over(node, wanted, tuple(satisfy(i, Updates.BOTH) for i in node.inputs))
+def _(node: p.WindowJoin, update_form: Updates) -> p.PhysicalNode | None:
+    return _over(node, update_form, tuple(satisfy(i, Updates.BOTH) for i in node.inputs))
 
 
 @_satisfy.register
-def _(node: p.LookupJoin, wanted: Updates) -> p.PhysicalNode | None:
-    """A row that goes is known by what it was. A +U that finds nothing, or other rows than before, needs its
+def _(node: p.LookupJoin, update_form: Updates) -> p.PhysicalNode | None:
+    """A retraction needs the old row's values. A +U that finds no rows, or other rows than before, needs its
     -U, too."""
     if not updates(node.input) or node.overwrites:
-        return _over(node, wanted, (satisfy(node.input, wanted),))
-    if wanted is Updates.AFTER and not node.keeps_rows:
+        return _over(node, update_form, (satisfy(node.input, update_form),))
+    if update_form is Updates.AFTER and not node.keeps_rows:
         return None
-    return _over(node, wanted, (satisfy(node.input, Updates.BOTH),))
+    return _over(node, update_form, (satisfy(node.input, Updates.BOTH),))
 
 
 @_satisfy.register
-def _(node: p.TemporalJoin, wanted: Updates) -> p.PhysicalNode | None:
-    """A version lasts until the next one: nobody asks what was before."""
+def _(node: p.TemporalJoin, update_form: Updates) -> p.PhysicalNode | None:
+    """A version lasts until the next version, so the versioned side needs no -U."""
     versions = satisfy(node.right, Updates.AFTER) or satisfy(node.right, Updates.BOTH)
     if not updates(node.left) or node.overwrites:
-        return _over(node, wanted, (satisfy(node.left, wanted), versions))
-    if wanted is Updates.AFTER and node.kind is not JoinKind.LEFT:
+        return _over(node, update_form, (satisfy(node.left, update_form), versions))
+    if update_form is Updates.AFTER and node.kind is not JoinKind.LEFT:
         return None  # as of a lookup join
-    return _over(node, wanted, (satisfy(node.left, Updates.BOTH), versions))
+    return _over(node, update_form, (satisfy(node.left, Updates.BOTH), versions))
 
 
 @_satisfy.register
-def _(node: p.Sink, wanted: Updates) -> p.PhysicalNode | None:
-    child = satisfy(node.input, wanted)
+def _(node: p.Sink, update_form: Updates) -> p.PhysicalNode | None:
+    child = satisfy(node.input, update_form)
     return None if child is None else with_kinds(with_inputs(node, (child,)), frozenset())

@@ -1,7 +1,7 @@
-"""Where a changelog meets what gives another value at every look: NOW, RAND, UUID, a user's function.
+"""Non-deterministic expressions over a changelog: NOW, RAND, UUID, a user's function.
 
-A -U or -D must carry the values that its +I or +U came with. Flink computes them anew (its option
-``table.optimizer.non-deterministic-update.strategy`` is about that); here the projection keeps them.
+A -U or -D must carry the values of its +I or +U. Flink computes the values again (see its option
+``table.optimizer.non-deterministic-update.strategy``); Tidemill's projection keeps them.
 """
 
 from __future__ import annotations
@@ -17,8 +17,8 @@ from tidemill.user_functions.calls import BoundTable
 
 
 def keeps_values(node: p.Calc) -> bool:
-    """Whether the projection computes anew what rows that go must say as they came. Whoever takes no -U
-    overwrites and deletes by key, and never looks at the rest of a row that goes."""
+    """Whether the projection must keep the non-deterministic values of its rows for their retractions. A
+    consumer that takes no -U deletes by key and ignores the other values of a deleted row."""
     kinds = node.traits.kinds
     by_value = RowKind.UPDATE_BEFORE in kinds or (
         RowKind.DELETE in kinds and RowKind.UPDATE_AFTER not in kinds
@@ -29,8 +29,8 @@ def keeps_values(node: p.Calc) -> bool:
 def refuse_changes(
     node: p.PhysicalNode, expressions: Iterable[Expr | None], where: str, function: BoundTable | None = None
 ) -> None:
-    """NotSupportedError where one of the expressions, or the ``function`` over them, computes anew over rows
-    that can be taken back."""
+    """NotSupportedError if one of the expressions, or the ``function`` over them, is non-deterministic and
+    the input retracts rows."""
     anew = [_call(e) for e in expressions if e is not None and not is_deterministic(e)]
     if function is not None and not function.deterministic:
         anew.append(function.name)

@@ -24,13 +24,13 @@ _DIGITS: dict[type[t.LogicalType], int] = {t.TinyIntType: 1, t.SmallIntType: 2, 
 
 
 def keeps_within(keys: Keys, columns: tuple[int, ...]) -> Keys:
-    """The keys whose changes stay in order when rows are sent by ``columns``."""
-    wanted = frozenset(columns)
-    return frozenset(k for k in keys if k >= wanted)
+    """The keys whose changes stay in order in an exchange by ``exchange_columns``."""
+    exchange_columns = frozenset(columns)
+    return frozenset(k for k in keys if k >= exchange_columns)
 
 
-def in_key_group(node: p.PhysicalNode) -> Keys:
-    """Upsert keys of ``node`` as an operator sees them that works per key of the exchange below it."""
+def upsert_keys_in_key_group(node: p.PhysicalNode) -> Keys:
+    """The upsert keys of ``node`` for an operator that works per key of the exchange ``node``."""
     return _before_exchange(node)
 
 
@@ -69,7 +69,7 @@ def _(node: p.Exchange) -> Keys:
 
 @upsert_keys.register
 def _(node: p.SortLimit) -> Keys:
-    """The single partition gives its rows in an order of its own."""
+    """The single partition may reorder the changes of its rows."""
     return NO_KEYS
 
 
@@ -81,14 +81,14 @@ def _(node: p.Rank) -> Keys:
 @upsert_keys.register
 def _(node: p.Join) -> Keys:
     by_left, by_right = node.partition_keys
-    left = keeps_within(in_key_group(node.left), by_left)
-    right = keeps_within(in_key_group(node.right), by_right)
+    left = keeps_within(upsert_keys_in_key_group(node.left), by_left)
+    right = keeps_within(upsert_keys_in_key_group(node.right), by_right)
     return _derive(node, (left, right))
 
 
 @singledispatch
 def _derive(node: p.PhysicalNode, inputs: tuple[Keys, ...]) -> Keys:
-    """Keys of ``node`` from those of its inputs; a node not named here promises none."""
+    """The keys of ``node`` from its inputs' keys; none by default."""
     return NO_KEYS
 
 
@@ -125,29 +125,31 @@ def _(node: p.GroupAggregate, inputs: tuple[Keys, ...]) -> Keys:
 @_derive.register
 def _(node: p.WindowAggregate, inputs: tuple[Keys, ...]) -> Keys:
     keys, first = range(len(node.keys)), len(node.keys) + len(node.calls)
-    places = {name: first + i for i, name in enumerate(node.properties)}
+    positions = {name: first + i for i, name in enumerate(node.properties)}
     telling = ("end", "time") if node.window.kind.cumulates else ("start", "end", "time")
-    return frozenset(frozenset({*keys, places[p]}) for p in telling if p in places)
+    return frozenset(frozenset({*keys, positions[p]}) for p in telling if p in positions)
 
 
 @_derive.register
 def _(node: p.Calc, inputs: tuple[Keys, ...]) -> Keys:
-    places: dict[int, list[int]] = {}
+    positions: dict[int, list[int]] = {}
     for position, projection in enumerate(node.projections):
         source = _carried(projection)
         if source is not None:
-            places.setdefault(source, []).append(position)
-    return frozenset(k for key in inputs[0] for k in _placed(key, places))
+            positions.setdefault(source, []).append(position)
+    return frozenset(k for key in inputs[0] for k in _placed(key, positions))
 
 
-def _placed(key: Key, places: dict[int, list[int]]) -> set[Key]:
-    """Every way to say ``key`` in output columns; a column may be projected more than once."""
-    found: set[Key] = {frozenset()}
+def _placed(key: Key, positions: dict[int, list[int]]) -> set[Key]:
+    """All forms of ``key`` in output columns; a column may be projected more than once."""
+    combinations: set[Key] = {frozenset()}
     for column in key:
-        found = {k | {place} for k in found for place in places.get(column, ())}
-        if len(found) > _MAX_KEYS:
-            return set(list(found)[:1])
-    return found
+        combinations = {
+            k | {output_index} for k in combinations for output_index in positions.get(column, ())
+        }
+        if len(combinations) > _MAX_KEYS:
+            return set(list(combinations)[:1])
+    return combinations
 
 
 def _carried(expr: Expr) -> int | None:
@@ -160,7 +162,8 @@ def _carried(expr: Expr) -> int | None:
 
 
 def keeps_distinct(source: t.LogicalType, target: t.LogicalType) -> bool:
-    """Whether a cast maps different values to different values: widening, or to a long enough text."""
+    """Whether a cast maps different values to different values, as a widening cast or a cast to a long
+    text."""
     if source.with_nullable(True) == target.with_nullable(True):
         return True
     rank, wide = _DIGITS.get(type(source)), _DIGITS.get(type(target))
@@ -175,12 +178,12 @@ def keeps_distinct(source: t.LogicalType, target: t.LogicalType) -> bool:
 @_derive.register
 def _(node: p.Rank, inputs: tuple[Keys, ...]) -> Keys:
     number = node.function == "ROW_NUMBER"
-    found = set(inputs[0])
+    keys = set(inputs[0])
     if number and node.start == node.end == 1:
-        found.add(frozenset(node.partition))
+        keys.add(frozenset(node.partition))
     if number and node.with_rank:
-        found.add(frozenset({*node.partition, len(node.fields) - 1}))
-    return frozenset(found)
+        keys.add(frozenset({*node.partition, len(node.fields) - 1}))
+    return frozenset(keys)
 
 
 @_derive.register
@@ -189,17 +192,17 @@ def _(node: p.Join, inputs: tuple[Keys, ...]) -> Keys:
     if node.kind in (JoinKind.SEMI, JoinKind.ANTI):
         return left
     shifted = frozenset(frozenset(i + len(node.left.fields) for i in k) for k in right)
-    found = {a | b for a in left for b in shifted}
+    keys = {a | b for a in left for b in shifted}
     if _is_unique(node.right, node.right_keys) and node.kind in (JoinKind.INNER, JoinKind.LEFT):
-        found |= left
+        keys |= left
     if _is_unique(node.left, node.left_keys) and node.kind in (JoinKind.INNER, JoinKind.RIGHT):
-        found |= shifted
-    return frozenset(found)
+        keys |= shifted
+    return frozenset(keys)
 
 
 @_derive.register
 def _(node: p.LookupJoin, inputs: tuple[Keys, ...]) -> Keys:
-    """Those of the input where the table has one row for a key."""
+    """The input's keys, if the table has at most one row per key."""
     return inputs[0] if node.finds_one else NO_KEYS
 
 

@@ -1,12 +1,12 @@
-"""Mini-batch in the plan: its configuration and where MiniBatchAssigner nodes stand.
+"""Mini-batch in the plan: its configuration, and the MiniBatchAssigner nodes.
 
-An assigner stands above every source (above its watermark, if it has one) as soon as the plan has more than
-filters, projections, unions and semi joins over tables without watermark; what a sub-query in a condition
-has does not count. Below a window of GROUP BY there is none: its watermarks all pass. It marks bundles by
-processing time, or by event time where an operator between it and the root needs watermarks.
+Every source gets an assigner (above its watermark, if it has one) if the plan has more than filters,
+projections, unions and semi joins over tables without watermark. Nodes of sub-queries in conditions do not
+count. There is no assigner below a window of GROUP BY, because all its watermarks pass. An assigner marks
+bundles by processing time, or by event time if an operator between it and the root needs watermarks.
 
-In Flink's plan a watermark passes every ``allow-latency``, whatever the windows above are, so that many may
-fire at once. As it runs, one passes every greatest common divisor of what the windows need: each fires alone.
+In Flink's plan a watermark passes every ``allow-latency``, so many windows may fire at once. In the running
+plan a watermark passes every greatest common divisor of the windows' steps, so each window fires alone.
 """
 
 from __future__ import annotations
@@ -35,9 +35,9 @@ class MiniBatchConfig:
 
 
 def mini_batch_config(config: Configuration, *, explicit: bool) -> MiniBatchConfig | None:
-    """The checked options; None where mini-batch is off.
+    """The checked options; None if mini-batch is off.
 
-    ``explicit`` counts it as on only if the user set it (what Flink's EXPLAIN goes by). Raises
+    ``explicit``: it is only on if the user set it, as in Flink's EXPLAIN. Raises
     ValidationError that names the key of a bad value.
     """
     enabled = config.read(MINI_BATCH_ENABLED)
@@ -56,8 +56,8 @@ class Mode(Enum):
 
 @dataclass(frozen=True, slots=True)
 class Bundles:
-    """What an operator and those above it can work with; ``steps``: in ms, at whose multiples windows need
-    watermarks, 0: wherever."""
+    """The bundles that an operator and the operators above it accept. ``steps``: windows need watermarks at
+    their multiples, in ms; 0: at any time."""
 
     mode: Mode
     steps: int = 0
@@ -67,15 +67,15 @@ class Bundles:
 
 
 def add_assigners(root: p.PhysicalNode, config: MiniBatchConfig | None) -> p.PhysicalNode:
-    """The plan with MiniBatchAssigner nodes where bundles serve something."""
+    """The plan with MiniBatchAssigner nodes, if an operator profits from bundles."""
     if config is None:
         return root
     folds = any(_folds(node) for node in _outside_conditions(root))
-    return _placed(root, Bundles(Mode.PROC_TIME) if folds else None, config.latency)
+    return _with_assigners(root, Bundles(Mode.PROC_TIME) if folds else None, config.latency)
 
 
 def _outside_conditions(root: p.PhysicalNode) -> Iterator[p.PhysicalNode]:
-    """The nodes of the plan but those of sub-queries that conditions had."""
+    """The nodes of the plan, without nodes of sub-queries in conditions."""
     waiting = [root]
     while waiting:
         node = waiting.pop()
@@ -85,14 +85,14 @@ def _outside_conditions(root: p.PhysicalNode) -> Iterator[p.PhysicalNode]:
 
 
 @once_per_node
-def _placed(node: p.PhysicalNode, bundles: Bundles | None, latency: int) -> p.PhysicalNode:
+def _with_assigners(node: p.PhysicalNode, bundles: Bundles | None, latency: int) -> p.PhysicalNode:
     if _starts_bundles(node):
         return node if bundles is None else _assigner(node, bundles, latency)
     if isinstance(node, p.WindowAggregate) and node.window.group:
         return node
     if _waits(node):
         bundles = (bundles or Bundles(Mode.ROW_TIME)).and_windows(gcd(*map(_steps, _windows_of(node))))
-    return with_inputs(node, tuple(_placed(i, bundles, latency) for i in node.inputs))
+    return with_inputs(node, tuple(_with_assigners(i, bundles, latency) for i in node.inputs))
 
 
 def _assigner(node: p.PhysicalNode, bundles: Bundles, latency: int) -> p.PhysicalNode:
@@ -108,7 +108,7 @@ def _assigner(node: p.PhysicalNode, bundles: Bundles, latency: int) -> p.Physica
 
 @singledispatch
 def _windows_of(node: p.PhysicalNode) -> tuple[p.Window, ...]:
-    """The windows that the operator waits for."""
+    """The windows whose end the operator waits for."""
     return ()
 
 
@@ -133,8 +133,8 @@ _DAY = 86_400_000
 
 
 def _steps(window: p.Window) -> int:
-    """In ms what all ends of the windows are multiples of; 0 of those that end a gap after any row."""
-    sizes = (0,) if window.kind.made_by_rows else (window.size, window.offset)
+    """The step in ms of which all window ends are multiples; 0 for sessions, which end at any time."""
+    sizes = (0,) if window.kind.is_data_driven else (window.size, window.offset)
     return gcd(window.slide, *sizes, _DAY if window.months else 0)
 
 
@@ -203,14 +203,14 @@ def _(node: p.OverAggregate) -> bool:
 
 
 def _waits(node: p.PhysicalNode) -> bool:
-    """Whether the operator asks for watermarks, be it for those above it."""
+    """Whether the operator or an operator above it needs watermarks."""
     attaches = isinstance(node, p.WindowTableFunction) and not node.window.proctime
     return attaches or needs_watermark(node)
 
 
 @singledispatch
 def _folds(node: p.PhysicalNode) -> bool:
-    """Whether there are bundles because of the operator."""
+    """Whether the operator profits from bundles."""
     return False
 
 

@@ -1,7 +1,7 @@
-"""The binder's public face: query trees, INSERTs and expressions of table schemas, bound.
+"""The binder's public face: it binds queries, INSERTs and the expressions of table schemas.
 
-Input are the syntax trees of ``tidemill.sql``, output ``plan.nodes`` over ``plan.expressions``. Binding
-reads the environment and changes nothing; errors are ValidationError with the place in the SQL text.
+The binder turns the syntax trees of ``tidemill.sql`` into ``plan.nodes`` over ``plan.expressions``. Binding
+reads the environment and changes nothing. Errors are ValidationErrors with the position in the SQL text.
 """
 
 from __future__ import annotations
@@ -51,7 +51,7 @@ class Binder:
     """Binds against one environment; cheap to make, one per statement."""
 
     def __init__(self, environment: Environment, *, catalog: str = "", database: str = "") -> None:
-        """``catalog`` and ``database``: of names that are not in full, where not the current ones."""
+        """``catalog`` and ``database`` complete short names; default: the current catalog and database."""
         self._trees = TreeBinder(HANDLERS)
         self._context = Context(
             environment=environment,
@@ -64,17 +64,17 @@ class Binder:
         return with_room(lambda: self._trees.bind(tree, self._context)).plan
 
     def full_names(self, tree: exp.Expr) -> tuple[n.LogicalNode, FullNames]:
-        """The plan of a query as a view has it, and what the names in it mean."""
+        """The plan of a view's query, and the full name of every name in the query."""
         names = FullNames()
         context = replace(self._context, full_names=names)
         return with_room(lambda: self._trees.bind(tree, context)).plan, names
 
     def column_names(self, tree: exp.Expression) -> tuple[str, ...]:
-        """The names of a query's columns as it gives them, before repeated ones are told apart."""
+        """The names of a query's columns as written, before repeated names get a number."""
         return with_room(lambda: self._trees.bind(tree, self._context)).names
 
     def bind_insert(self, statement: statements.Insert, table: CatalogTable | None = None) -> n.Sink:
-        """The plan of an INSERT; ``table`` is given for a table that is not in the catalog yet."""
+        """The plan of an INSERT. ``table``: the target, if it is not in the catalog yet."""
         return with_room(lambda: insert.bind(self._trees, statement, self._context, table))
 
     def bind_delete(self, statement: statements.Delete, table: CatalogTable) -> n.Sink:

@@ -13,7 +13,7 @@ from tidemill.types import logical as t
 
 @dataclass(slots=True)
 class Columns:
-    """Columns being collected: equal expressions share one."""
+    """The columns of a projection under construction: equal expressions share one column."""
 
     expressions: list[Expr] = field(default_factory=list)
     fields: list[t.Field] = field(default_factory=list)

@@ -1,4 +1,4 @@
-"""What a query is bound in: environment, CTEs, enclosing scopes, and the views being expanded."""
+"""The context in which a query is bound: environment, CTEs, enclosing scopes, views being expanded."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from tidemill.types.logical import Field
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class BoundQuery:
-    """A bound query: ``names`` are its columns as the query around it sees them (may repeat)."""
+    """A bound query: ``names`` are its columns as the enclosing query sees them. Names may repeat."""
 
     plan: LogicalNode
     names: tuple[str, ...]
@@ -30,9 +30,9 @@ class BoundQuery:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Context:
-    """``scopes``: the enclosing queries' rows, innermost first. ``views``: guards against cycles.
-    ``untyped_null``: a bare NULL column is fine, INSERT gives it the sink column's type. ``full_names``:
-    where to note what the names in the tree mean."""
+    """``scopes``: the enclosing queries' rows, innermost first. ``views``: being expanded, to find cycles.
+    ``untyped_null``: whether a bare NULL column is allowed; INSERT gives it the sink column's type.
+    ``full_names``: records the full name of each name in the tree."""
 
     environment: Environment
     catalog: str
@@ -44,20 +44,20 @@ class Context:
     full_names: FullNames | None = None
 
     def alias(self, node: exp.Expr) -> str:
-        """The name of an item of FROM; '' where it has none, or the name that it gets in full names."""
+        """The name of an item of FROM. Without a name: '', or the name that ``full_names`` gives it."""
         if node.alias or self.full_names is None:
             return str(node.alias)
         return self.full_names.relation(node)
 
     def inside(self, scope: Scope) -> Context:
-        """The context of a subquery within a query whose row is ``scope``."""
+        """The context of a subquery of a query whose row is ``scope``."""
         return replace(self, scopes=(scope, *self.scopes), untyped_null=False)
 
     def with_cte(self, name: str, query: BoundQuery) -> Context:
         return replace(self, ctes={**self.ctes, name: query})
 
     def path(self, parts: tuple[str, ...]) -> ObjectPath:
-        """The full path of a name as written, by the current catalog and database."""
+        """The full path of a written name, completed with the current catalog and database."""
         full = (self.catalog, self.database)[: 3 - len(parts)] + parts
         return ObjectPath(*full)
 

@@ -1,4 +1,4 @@
-"""What the binder must know of the outside: names, options, time zone. The session provides it."""
+"""The names, options and time zone that the binder reads. The session provides them."""
 
 from __future__ import annotations
 
@@ -33,11 +33,12 @@ class Environment(Protocol):
         ...
 
     def check_table(self, table: CatalogTable, options: Mapping[str, str], position: Position | None) -> None:
-        """NotPermittedError where the table may not be read or written, with these of its options."""
+        """NotPermittedError if the table may not be read or written with these options."""
         ...
 
     def object_names(self, catalog: str, database: str) -> tuple[str, ...]:
-        """Tables and views of a database, for the nearest-name hint; empty where it does not exist."""
+        """The tables and views of a database, for the nearest-name hint; none if there is no such
+        database."""
         ...
 
     def scalar_function(self, name: str) -> ScalarFunction | None:
@@ -53,6 +54,6 @@ class Environment(Protocol):
         ...
 
     def user_function(self, parts: tuple[str, ...], path: ObjectPath) -> UserFunction | None:
-        """The user function of a name as written, ``path`` in full; None where a built-in comes first or
-        there is none. Raises ValidationError where its module cannot be loaded."""
+        """The user function called ``parts``; ``path`` is the full name. None if there is no such function,
+        or if a built-in function has precedence. ValidationError if its module cannot be loaded."""
         ...

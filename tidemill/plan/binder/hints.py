@@ -1,9 +1,11 @@
-"""Hints of a SELECT: STATE_TTL goes to the joins and the aggregate that read the named relation directly.
+"""Hints of a SELECT.
 
-Hints that only choose how to join (BROADCAST and the like) change no answer: they go to the joins whose side
-is the named relation, and count in batch. LOOKUP goes to the lookup join with the table that it names as the
-FROM does. MINI_BATCH goes to the SELECT's projection, and from there to the whole statement: an epoch is one
-bundle for all.
+- STATE_TTL applies to the joins and the aggregate that read the named relation directly.
+- Join strategies, such as BROADCAST, apply to joins with the named relation as a side. They change no answer
+  and matter only in batch mode.
+- LOOKUP applies to the lookup join with the named table, under its name in FROM.
+- MINI_BATCH applies to the SELECT's projection, and through it to the whole statement, because an epoch is
+  one bundle for all operators.
 """
 
 from __future__ import annotations
@@ -63,19 +65,19 @@ _LOOKUP_OPTIONS: dict[str, Callable[[str], object]] = {
     "shuffle": parse_boolean,
     **_RETRY,
 }
-"""All keys of an epoch are asked for at once, which is what the asynchronous ones and the shuffle are for in
-Flink: they change nothing."""
+"""The asynchronous options and the shuffle change nothing: a lookup join asks for all keys of an epoch at
+once."""
 Hints = tuple[tuple[str, str], ...]
 
 
 def state_ttl(tree: exp.Expr) -> Mapping[str, str]:
     """Durations by relation alias; ValidationError for an unknown hint or a bad duration."""
     clause = tree.args.get("hint")
-    found: dict[str, str] = {}
+    durations: dict[str, str] = {}
     for hint in clause.expressions if clause is not None else ():
         name = str(hint.this).upper()
         if name == TTL and isinstance(hint, FlinkHint):
-            found.update((alias, _duration(text, hint)) for alias, text in hint.options)
+            durations.update((alias, _duration(text, hint)) for alias, text in hint.options)
         elif name == BUNDLE and isinstance(hint, FlinkHint):
             _check_bundle(hint)
         elif name not in STRATEGIES:
@@ -86,17 +88,19 @@ def state_ttl(tree: exp.Expr) -> Mapping[str, str]:
             )
         elif name == LOOKUP:
             _check_lookup(hint)
-    return found
+    return durations
 
 
 def _check_bundle(hint: FlinkHint) -> None:
-    """``MINI_BATCH('allow-latency'='5s', 'size'='10000')``: at least one of the two."""
-    given = dict(hint.options)
-    unknown = [key for key in given if key not in _BUNDLE_OPTIONS]
-    if not given or unknown:
-        said = f"Unknown option '{unknown[0]}' of hint {BUNDLE}" if unknown else f"Hint {BUNDLE} says nothing"
-        raise ValidationError(said, position=position_of(hint), expected=tuple(_BUNDLE_OPTIONS))
-    for key, text in given.items():
+    """``MINI_BATCH('allow-latency'='5s', 'size'='10000')`` needs at least one of the two options."""
+    options = dict(hint.options)
+    unknown = [key for key in options if key not in _BUNDLE_OPTIONS]
+    if not options or unknown:
+        reason = (
+            f"Unknown option '{unknown[0]}' of hint {BUNDLE}" if unknown else f"Hint {BUNDLE} says nothing"
+        )
+        raise ValidationError(reason, position=position_of(hint), expected=tuple(_BUNDLE_OPTIONS))
+    for key, text in options.items():
         try:
             _BUNDLE_OPTIONS[key](text)
         except ValueError as error:
@@ -105,12 +109,12 @@ def _check_bundle(hint: FlinkHint) -> None:
 
 
 def bundle_of(tree: exp.Expr) -> n.Bundle | None:
-    """What the MINI_BATCH hint of a SELECT asks for."""
+    """The bundle that the MINI_BATCH hint of a SELECT configures."""
     clause = tree.args.get("hint")
     for hint in clause.expressions if clause is not None else ():
         if isinstance(hint, FlinkHint) and hint.name.upper() == BUNDLE:
-            given = dict(hint.options)
-            latency, size = (given.get(key) for key in _BUNDLE_OPTIONS)
+            options = dict(hint.options)
+            latency, size = (options.get(key) for key in _BUNDLE_OPTIONS)
             return n.Bundle(
                 latency=None if latency is None else parse_duration(latency).milliseconds,
                 size=None if size is None else int(size),
@@ -119,47 +123,47 @@ def bundle_of(tree: exp.Expr) -> n.Bundle | None:
 
 
 def _check_lookup(hint: exp.Expr) -> None:
-    """``LOOKUP('table'='d', ...)``: options that are known, of their kinds, and of a retry all or none."""
+    """``LOOKUP('table'='d', ...)``: known options with valid values; the retry options all or none."""
     if not isinstance(hint, FlinkHint) or hint.arguments:
         raise ValidationError(
             f"Invalid list options in {LOOKUP} hint, only support key-value options.",
             position=position_of(hint),
         )
-    given = dict(hint.options)
-    if "table" not in given:
+    options = dict(hint.options)
+    if "table" not in options:
         raise _bad_lookup(
             "incomplete required option(s): [Key: 'table', default: null (fallback keys: [])]", hint
         )
-    unknown = [key for key in given if key not in _LOOKUP_OPTIONS]
+    unknown = [key for key in options if key not in _LOOKUP_OPTIONS]
     if unknown:
         raise ValidationError(
             f"Unknown option '{unknown[0]}' of hint {LOOKUP}",
             position=position_of(hint),
             expected=tuple(_LOOKUP_OPTIONS),
         )
-    for key, text in given.items():
+    for key, text in options.items():
         try:
             _LOOKUP_OPTIONS[key](text)
         except ValueError as error:
             raise _bad_lookup(f"'{text}' of '{key}': {error}", hint) from None
-    retry = [key for key in _RETRY if key in given]
+    retry = [key for key in _RETRY if key in options]
     if retry and len(retry) < len(_RETRY):
         raise _bad_lookup("retry options can be both null or all not null", hint)
 
 
-def _bad_lookup(said: str, hint: FlinkHint) -> ValidationError:
-    return ValidationError(f"Invalid {LOOKUP} hint: {said}", position=position_of(hint))
+def _bad_lookup(reason: str, hint: FlinkHint) -> ValidationError:
+    return ValidationError(f"Invalid {LOOKUP} hint: {reason}", position=position_of(hint))
 
 
 def retry_of(join: exp.Expr, name: str) -> Retry | None:
-    """What the LOOKUP hint of the SELECT that ``join`` is in says of the table that is called ``name``."""
+    """The retry that a LOOKUP hint of the SELECT around ``join`` configures for the table ``name``."""
     select = join.parent_select
     clause = None if select is None else select.args.get("hint")
     for hint in clause.expressions if clause is not None else ():
-        given = dict(hint.options) if isinstance(hint, FlinkHint) and hint.name.upper() == LOOKUP else {}
-        if given.get("table") == name and "max-attempts" in given:
-            delay = parse_duration(given["fixed-delay"]).seconds
-            return Retry(delay=delay, attempts=int(given["max-attempts"]))
+        options = dict(hint.options) if isinstance(hint, FlinkHint) and hint.name.upper() == LOOKUP else {}
+        if options.get("table") == name and "max-attempts" in options:
+            delay = parse_duration(options["fixed-delay"]).seconds
+            return Retry(delay=delay, attempts=int(options["max-attempts"]))
     return None
 
 
@@ -173,35 +177,35 @@ def _duration(text: str, hint: exp.Expr) -> str:
 
 
 def strategies(tree: exp.Expr) -> Hints:
-    """What the hints of a SELECT say of joins: (strategy, alias) in their order."""
-    return tuple((h.name.upper(), alias) for h in _of_joins(tree) for alias in h.arguments)
+    """The join hints of a SELECT: (strategy, alias) in their order."""
+    return tuple((h.name.upper(), alias) for h in _join_hints(tree) for alias in h.arguments)
 
 
-def _of_joins(tree: exp.Expr) -> list[FlinkHint]:
+def _join_hints(tree: exp.Expr) -> list[FlinkHint]:
     clause = tree.args.get("hint")
-    found = clause.expressions if clause is not None else ()
-    return [h for h in found if isinstance(h, FlinkHint) and h.name.upper() in n.JOIN_STRATEGIES]
+    select_hints = clause.expressions if clause is not None else ()
+    return [h for h in select_hints if isinstance(h, FlinkHint) and h.name.upper() in n.JOIN_STRATEGIES]
 
 
-def chosen(given: Hints, left: Scope, right: Scope) -> Hints:
-    """Of ``given`` what a join of the two is told: (strategy, side)."""
+def strategies_by_side(hints: Hints, left: Scope, right: Scope) -> Hints:
+    """The strategies of ``hints`` for a join of ``left`` and ``right``: (strategy, side)."""
     aliases = {
         scope.relations[0].alias: side
         for side, scope in (("LEFT", left), ("RIGHT", right))
         if len(scope.relations) == 1
     }
-    return tuple((strategy, aliases[alias]) for strategy, alias in given if alias in aliases)
+    return tuple((strategy, aliases[alias]) for strategy, alias in hints if alias in aliases)
 
 
 def check_aliases(ttl: Mapping[str, str], scope: Scope, tree: exp.Expr) -> None:
-    """Every alias in a hint must be a relation of the same FROM; one of a join, where there is a join."""
-    known = {r.alias for r in scope.relations}
+    """Every alias in a hint must name a relation of the same FROM. A join hint needs a join."""
+    aliases = {r.alias for r in scope.relations}
     named = [(alias, TTL) for alias in ttl]
     if len(scope.relations) > 1:
-        named += [(alias, LOOKUP) for alias in _looked_up(tree)]
+        named += [(alias, LOOKUP) for alias in _lookup_tables(tree)]
         named += [(alias, strategy) for strategy, alias in strategies(tree)]
         _check_named(tree)
-    unknown = [(alias, hint) for alias, hint in named if alias not in known]
+    unknown = [(alias, hint) for alias, hint in named if alias not in aliases]
     if unknown:
         listed = "\n".join(f"`{alias}` in `{hint}`" for alias, hint in unknown)
         raise ValidationError(
@@ -211,7 +215,7 @@ def check_aliases(ttl: Mapping[str, str], scope: Scope, tree: exp.Expr) -> None:
 
 
 def _check_named(tree: exp.Expr) -> None:
-    for hint in _of_joins(tree):
+    for hint in _join_hints(tree):
         if not hint.arguments:
             name = hint.name.upper()
             raise ValidationError(
@@ -220,25 +224,25 @@ def _check_named(tree: exp.Expr) -> None:
             )
 
 
-def _looked_up(tree: exp.Expr) -> list[str]:
+def _lookup_tables(tree: exp.Expr) -> list[str]:
     """The tables that LOOKUP hints name."""
     clause = tree.args.get("hint")
-    found = clause.expressions if clause is not None else ()
-    hints = [h for h in found if isinstance(h, FlinkHint) and h.name.upper() == LOOKUP]
+    select_hints = clause.expressions if clause is not None else ()
+    hints = [h for h in select_hints if isinstance(h, FlinkHint) and h.name.upper() == LOOKUP]
     return [text for h in hints for key, text in h.options if key == "table"]
 
 
-def single(ttl: Mapping[str, str], scope: Scope) -> str | None:
-    """The duration for the only relation of ``scope``; None for several, or where none is given."""
+def single_ttl(ttl: Mapping[str, str], scope: Scope) -> str | None:
+    """The duration for the only relation of ``scope``. None if there are several, or without a hint."""
     return ttl.get(scope.relations[0].alias) if len(scope.relations) == 1 else None
 
 
-def sides(ttl: Mapping[str, str], left: Scope, right: Scope) -> Hints:
-    """A join's hints: LEFT and RIGHT, where that side is one named relation."""
-    pairs = (("LEFT", single(ttl, left)), ("RIGHT", single(ttl, right)))
+def ttl_by_side(ttl: Mapping[str, str], left: Scope, right: Scope) -> Hints:
+    """A join's durations for LEFT and RIGHT. Only a side that is one named relation has a duration."""
+    pairs = (("LEFT", single_ttl(ttl, left)), ("RIGHT", single_ttl(ttl, right)))
     return tuple((side, text) for side, text in pairs if text is not None)
 
 
-def of_aggregate(ttl: Mapping[str, str], scope: Scope) -> Hints:
-    text = single(ttl, scope)
+def aggregate_ttl(ttl: Mapping[str, str], scope: Scope) -> Hints:
+    text = single_ttl(ttl, scope)
     return () if text is None else ((scope.relations[0].alias, text),)

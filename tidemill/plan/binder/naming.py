@@ -32,8 +32,8 @@ def column_aliases(node: exp.Expr) -> list[str]:
     return [c.name for c in alias.args.get("columns") or ()] if isinstance(alias, exp.TableAlias) else []
 
 
-def renamed(query: BoundQuery, names: list[str], node: exp.Expr) -> BoundQuery:
-    """The query with the column names of ``AS t(a, b)``, all or none."""
+def with_column_names(query: BoundQuery, names: list[str], node: exp.Expr) -> BoundQuery:
+    """The query with the column names of ``AS t(a, b)``. An alias list names all columns or none."""
     if not names:
         return query
     if len(names) != len(query.names):

@@ -1,8 +1,8 @@
-"""Names in sight: which column of which row a dotted name means.
+"""Name resolution: the column that a dotted name means.
 
-A query's FROM gives one row, the concatenation of its relations' columns; a scope says how that row's
-columns are called. Lookup follows Calcite: the longest prefix that names a relation wins, else the
-first part is a column; what is left over are ROW fields. Names depend on case.
+FROM gives one row, the concatenation of its relations' columns. A scope names the columns of that row. Lookup
+follows Calcite: the longest prefix that names a relation wins; otherwise the first part names a column. The
+remaining parts name ROW fields. Names are case-sensitive.
 """
 
 from __future__ import annotations
@@ -36,15 +36,15 @@ class Relation:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class NamedColumn:
-    """A column and the parts of the name that are left (ROW fields)."""
+    """A column, and the ROW fields that the name's remaining parts name."""
 
     column: Expr
-    rest: tuple[str, ...]
+    field_names: tuple[str, ...]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Scope:
-    """``merged``: columns of NATURAL and USING joins, that hide those of their name in order."""
+    """``merged``: columns of NATURAL and USING joins, in order. They hide other columns of their name."""
 
     relations: tuple[Relation, ...] = ()
     merged: tuple[tuple[str, Expr], ...] = ()
@@ -55,7 +55,7 @@ class Scope:
         return max((r.offset + len(r.fields) for r in self.relations), default=0)
 
     def find(self, parts: tuple[str, ...], position: Position | None) -> NamedColumn | None:
-        """The column that ``parts`` mean; None where nothing fits, ValidationError where two do."""
+        """The column that ``parts`` name; None if no column fits, ValidationError if several fit."""
         for length in range(len(parts) - 1, 0, -1):
             relations = [r for r in self.relations if r.answers(parts[:length])]
             if relations:
@@ -74,18 +74,20 @@ class Scope:
                 position=position,
                 hint=nearest(name, [f.name for r in relations for f in r.fields]),
             )
-        return NamedColumn(column=_single(columns, name, position), rest=parts[length + 1 :])
+        return NamedColumn(column=_single(columns, name, position), field_names=parts[length + 1 :])
 
     def _unqualified(self, parts: tuple[str, ...], position: Position | None) -> NamedColumn | None:
         name = parts[0]
         merged = dict(self.merged)
         if name in merged:
-            return NamedColumn(column=merged[name], rest=parts[1:])
+            return NamedColumn(column=merged[name], field_names=parts[1:])
         columns = [c for r in self.relations for c in _columns(r) if c[0] == name]
         if len(parts) > 1:
-            # ``a.b`` with a plain column a is no field access: a may be a table of the query around.
+            # ``a.b`` is no field access if column a is no ROW: a may be a table of an enclosing query.
             columns = [c for c in columns if isinstance(c[1].type, RowType)]
-        return NamedColumn(column=_single(columns, name, position), rest=parts[1:]) if columns else None
+        return (
+            NamedColumn(column=_single(columns, name, position), field_names=parts[1:]) if columns else None
+        )
 
     def star(self, qualifier: tuple[str, ...] = ()) -> tuple[tuple[str, Expr], ...] | None:
         """The columns of ``*`` (merged ones first) or ``qualifier.*``; None: no such relation."""
@@ -96,7 +98,7 @@ class Scope:
         return tuple(c for r in relations for c in _columns(r)) if relations else None
 
     def full_name(self, column: Expr) -> tuple[str, ...]:
-        """The relation's alias, if it has one, the column's name, and fields of its ROW; () for what is no
+        """The relation's alias, if any, the column's name, and the fields of its ROW; () if ``column`` is no
         column. A merged column has no relation."""
         merged = next((name for name, x in self.merged if x == column), None)
         if merged is not None:
@@ -117,7 +119,7 @@ class Scope:
         return [f.name for r in self.relations for f in r.fields]
 
     def beside(self, right: Scope) -> Scope:
-        """The scope of the concatenated row; merged columns of the left only keep their places."""
+        """The scope of the concatenated row. Only the left's merged columns stay merged."""
         shift = self.width
         moved = tuple(replace(r, offset=r.offset + shift) for r in right.relations)
         return Scope(
@@ -138,14 +140,14 @@ def _single(columns: list[tuple[str, InputRef]], name: str, position: Position |
 
 
 def nearest(name: str, candidates: list[str] | tuple[str, ...]) -> str:
-    """A hint that names the closest existing name, '' where nothing is close."""
+    """A hint with the closest existing name; '' if no name is close."""
     by_folded = {c.lower(): c for c in candidates}
-    found = get_close_matches(name.lower(), list(by_folded), n=1, cutoff=0.6)
-    return f"Did you mean '{by_folded[found[0]]}'?" if found else ""
+    matches = get_close_matches(name.lower(), list(by_folded), n=1, cutoff=0.6)
+    return f"Did you mean '{by_folded[matches[0]]}'?" if matches else ""
 
 
 def unique_names(names: list[str]) -> list[str]:
-    """Names made unique as Flink does: id, id0, id1."""
+    """Unique names, numbered as in Flink: id, id0, id1."""
     used: set[str] = set()
     unique: list[str] = []
     for name in names:

@@ -40,15 +40,15 @@ def _balanced(expr: Expr) -> Expr:
 
 
 def _one(expr: Expr) -> Expr | None:
-    """Of a chain its whole length, from its end: one that was made level by level would be made anew for
-    each that is longer."""
+    """Balances a chain as a whole, from its end: level by level the tree would be rebuilt for each longer
+    chain."""
     if not isinstance(expr, Call) or not _is_chain(expr) or _length(expr) <= LONG:
         return None
     return _tree(expr, [_balanced(operand) for operand in _operands(expr)], top=True)
 
 
 def _is_chain(call: Call) -> bool:
-    """Whether the call may be grouped in another way with one like it: its operands are of its type."""
+    """Whether the call may be regrouped with a call of the same function: its operands have its type."""
     kinds = _ASSOCIATIVE.get(call.function)
     if kinds is None or len(call.args) != 2 or not isinstance(call.type, kinds):
         return False
@@ -64,7 +64,7 @@ def _same_chain(expr: Expr, call: Call) -> bool:
 
 
 def _length(call: Call) -> int:
-    """How many calls hang on each other's left side."""
+    """The number of calls along the left side of the chain."""
     length = 1
     left = call.args[0]
     while isinstance(left, Call) and _same_chain(left, call):
@@ -74,15 +74,15 @@ def _length(call: Call) -> int:
 
 
 def _operands(call: Call) -> list[Expr]:
-    found: list[Expr] = []
+    operands: list[Expr] = []
     waiting: list[Expr] = [call]
     while waiting:
         expr = waiting.pop()
         if isinstance(expr, Call) and _same_chain(expr, call):
             waiting += reversed(expr.args)
         else:
-            found.append(expr)
-    return found
+            operands.append(expr)
+    return operands
 
 
 def _tree(call: Call, operands: Sequence[Expr], *, top: bool = False) -> Expr:

@@ -40,11 +40,11 @@ class _Tree:
 
     @property
     def starts(self) -> list[int]:
-        """The place of each leaf's first field, and the number of all fields."""
-        places = [0]
+        """The index of each leaf's first field, then the number of all fields."""
+        starts = [0]
         for leaf in self.leaves:
-            places.append(places[-1] + len(leaf.fields))
-        return places
+            starts.append(starts[-1] + len(leaf.fields))
+        return starts
 
     def owners(self, expr: Expr) -> frozenset[int]:
         """The leaves whose fields ``expr`` reads."""
@@ -73,7 +73,7 @@ def _connected(node: n.LogicalNode) -> n.LogicalNode:
 
 
 def _shape(node: n.LogicalNode, number: Iterator[int]) -> object:
-    """Which leaves meet, as nested pairs of their numbers."""
+    """The join tree as nested pairs of leaf numbers."""
     if not _is_plain(node):
         return next(number)
     left, right = (_shape(side, number) for side in node.inputs)
@@ -89,7 +89,7 @@ def _pair(left: object, right: object) -> object:
 
 
 def _is_plain(node: n.LogicalNode) -> bool:
-    """An inner join whose sides may be taken apart: no hint names them, nothing is drawn by lot."""
+    """An inner join whose sides may be reordered: without hints and non-deterministic expressions."""
     return (
         isinstance(node, n.Join)
         and node.kind is n.JoinKind.INNER
@@ -130,15 +130,16 @@ def _flat(node: n.LogicalNode) -> _Tree:
 
 
 def _groups(tree: _Tree) -> list[list[int]]:
-    """The leaves that keys connect, each group in the order of joining: FROM's first that is connected."""
+    """Groups of leaves that keys connect. A group is in join order: next is the first connected leaf of
+    FROM."""
     edges = [(tree.owners(a), tree.owners(b)) for a, b in _equalities(tree.parts)]
     waiting = list(range(len(tree.leaves)))
     groups: list[list[int]] = []
     while waiting:
         group = [waiting.pop(0)]
-        while (found := _next(edges, frozenset(group), waiting)) is not None:
-            waiting.remove(found)
-            group.append(found)
+        while (leaf := _next(edges, frozenset(group), waiting)) is not None:
+            waiting.remove(leaf)
+            group.append(leaf)
         groups.append(group)
     return groups
 
@@ -153,27 +154,28 @@ def _next(edges: Sequence[_Edge], placed: frozenset[int], waiting: Sequence[int]
 
 @dataclass(frozen=True, slots=True)
 class _Part:
-    """What is joined so far; ``columns``: per field of ``plan`` its place in the tree."""
+    """The leaves joined so far. ``columns``: for each field of ``plan`` its index in the tree's row."""
 
     plan: n.LogicalNode
     columns: tuple[int, ...]
 
     def joined(self, other: _Part, waiting: list[Expr]) -> _Part:
-        """With ``other``, under those of ``waiting`` that can be told now; they are taken out of it."""
+        """Joins ``other`` under the conditions of ``waiting`` that its columns complete, and removes them
+        there."""
         columns = (*self.columns, *other.columns)
-        places = {column: i for i, column in enumerate(columns)}
-        ready = [part for part in waiting if input_indexes(part) <= places.keys()]
+        index_in_plan = {column: i for i, column in enumerate(columns)}
+        ready = [part for part in waiting if input_indexes(part) <= index_in_plan.keys()]
         waiting[:] = [part for part in waiting if part not in ready]
-        condition = conjunction(move_inputs(part, places.__getitem__) for part in ready)
+        condition = conjunction(move_inputs(part, index_in_plan.__getitem__) for part in ready)
         return _Part(join(self.plan, other.plan, n.JoinKind.INNER, condition), columns)
 
 
 def _joined(tree: _Tree, groups: list[list[int]], node: n.LogicalNode) -> n.Project:
-    """Each group a left-deep tree, the groups crossed; the fields of ``node``."""
+    """A left-deep tree per group, and a cross join of the groups, with the fields of ``node``."""
     starts, waiting = tree.starts, list(tree.parts)
     parts = [_Part(x, tuple(range(a, b))) for x, a, b in zip(tree.leaves, starts, starts[1:], strict=False)]
     connected = [reduce(lambda a, b: a.joined(b, waiting), (parts[i] for i in group)) for group in groups]
     whole = reduce(lambda a, b: a.joined(b, waiting), connected)
-    places = {column: i for i, column in enumerate(whole.columns)}
-    columns = tuple(InputRef(type=f.type, index=places[i]) for i, f in enumerate(node.fields))
+    index_in_plan = {column: i for i, column in enumerate(whole.columns)}
+    columns = tuple(InputRef(type=f.type, index=index_in_plan[i]) for i, f in enumerate(node.fields))
     return n.Project(fields=node.fields, input=whole.plan, expressions=columns)

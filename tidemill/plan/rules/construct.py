@@ -29,7 +29,7 @@ def test(function: str, *args: Expr) -> Call:
 
 
 def same_value(left: Expr, right: Expr) -> Expr:
-    """Whether a row's value is the value that a DISTINCT over such rows kept."""
+    """Whether a row has the value of a DISTINCT group, where NULL equals NULL."""
     if not is_identity(left.type):
         return test(SAME, left, right)
     return test("IS NOT DISTINCT FROM", left, right) if left.type.nullable else predicate("=", left, right)
@@ -58,7 +58,7 @@ def columns(node: n.LogicalNode, count: int | None = None) -> tuple[InputRef, ..
 
 
 def named(names: Sequence[str], expressions: Sequence[Expr]) -> tuple[t.Field, ...]:
-    """Fields for ``expressions``. A name that is taken gets a number."""
+    """Fields for ``expressions``. A repeated name gets a number."""
     used: set[str] = set()
     fields = []
     for name, expr in zip(names, expressions, strict=True):
@@ -71,7 +71,7 @@ def named(names: Sequence[str], expressions: Sequence[Expr]) -> tuple[t.Field, .
 
 
 def one_row() -> n.Values:
-    """A row that says nothing."""
+    """One row with a constant column."""
     zero = Literal(type=t.IntType(nullable=False), value=0)
     return n.Values(fields=(t.Field("ZERO", zero.type),), rows=((zero,),))
 

@@ -33,7 +33,7 @@ _PYTHON: tuple[tuple[tuple[type[t.LogicalType], ...], tuple[type, ...]], ...] = 
     ((t.DateType,), (date,)),
     ((t.TimestampType,), (datetime,)),
 )
-"""By types of columns what constants are, with which such columns are compared as Python compares."""
+"""For column types the Python types of constants that Python compares as SQL does."""
 _MIRRORED = {"=": "=", "<>": "<>", "<": ">", "<=": ">=", ">": "<", ">=": "<="}
 _HOLDS: dict[str, Callable[[Any, Any], bool]] = {
     "<>": operator.ne,
@@ -64,16 +64,16 @@ def _possible(condition: Expr) -> Expr:
         return boolean(False)
     if len(parts) < 2:
         return condition
-    found = [_possible(part) for part in parts]
-    if all(a is b for a, b in zip(found, parts, strict=True)):
+    possible_parts = [_possible(part) for part in parts]
+    if all(a is b for a, b in zip(possible_parts, parts, strict=True)):
         return condition
-    return boolean(False) if boolean(False) in found else conjunction(found)
+    return boolean(False) if boolean(False) in possible_parts else conjunction(possible_parts)
 
 
 @dataclass(slots=True)
-class _Known:
-    """What conditions say of one value: ``among``: the constants that it is one of, None for any;
-    ``bounds``: comparisons with constants that hold."""
+class _Facts:
+    """The conditions on one value. ``among``: the constants that it may have, None for any. ``bounds``: its
+    comparisons with constants."""
 
     among: list[Any] | None = None
     bounds: list[tuple[str, Any]] = field(default_factory=list)
@@ -97,7 +97,7 @@ class _Known:
             for high, upper in below
         )
 
-    def told(self, name: str, values: tuple[Any, ...]) -> None:
+    def add(self, name: str, values: tuple[Any, ...]) -> None:
         if name == "IS NULL":
             self.is_null = True
             return
@@ -109,27 +109,27 @@ class _Known:
 
 
 def _contradict(parts: Iterable[Expr]) -> bool:
-    known: dict[Expr, _Known] = {}
+    facts: dict[Expr, _Facts] = {}
     for part in parts:
         for operand, name, values in _facts(part):
             if None in values:
-                return True  # what is compared with NULL is never TRUE
+                return True  # a comparison with NULL is never TRUE
             if is_deterministic(operand):
-                known.setdefault(operand, _Known()).told(name, _as_compared(operand.type, values))
-    return not all(one.can_be() for one in known.values())
+                facts.setdefault(operand, _Facts()).add(name, _as_compared(operand.type, values))
+    return not all(values_left.can_be() for values_left in facts.values())
 
 
 def _as_compared(kind: t.LogicalType, values: tuple[Any, ...]) -> tuple[Any, ...]:
-    """Constants as Python compares them alike; none where one cannot be."""
+    """The constants in a form that Python compares as SQL does; none if a constant has no such form."""
     if isinstance(kind, t.DoubleType):
         numbers = all(type(v) in (int, float, Decimal) for v in values)
         return tuple(map(float, values)) if numbers else ()
-    expected = next((found for kinds, found in _PYTHON if isinstance(kind, kinds)), ())
+    expected = next((python_types for kinds, python_types in _PYTHON if isinstance(kind, kinds)), ())
     return values if all(type(v) in expected for v in values) else ()
 
 
 def _facts(part: Expr) -> list[tuple[Expr, str, tuple[Any, ...]]]:
-    """What a condition says of values: the value, the comparison, constants. Of BETWEEN two."""
+    """The facts of a condition: (value, comparison, constants). BETWEEN gives two facts."""
     if not isinstance(part, Call):
         return []
     if part.function in ("IS NULL", "IS NOT NULL"):
@@ -141,11 +141,11 @@ def _facts(part: Expr) -> list[tuple[Expr, str, tuple[Any, ...]]]:
         return [*_comparison(">=", value, low), *_comparison("<=", value, high)]
     if part.function == "IN":
         return _membership(part.args, "=")
-    return _denied(part.args[0]) if part.function == "NOT" else []
+    return _negated(part.args[0]) if part.function == "NOT" else []
 
 
-def _denied(inner: Expr) -> list[tuple[Expr, str, tuple[Any, ...]]]:
-    """What NOT says of an equality."""
+def _negated(inner: Expr) -> list[tuple[Expr, str, tuple[Any, ...]]]:
+    """The fact of a negated equality: ``NOT a = 1`` is ``a <> 1``."""
     if not isinstance(inner, Call):
         return []
     if inner.function == "=":
@@ -161,7 +161,7 @@ def _comparison(name: str, left: Expr, right: Expr) -> list[tuple[Expr, str, tup
 
 
 def _membership(args: tuple[Expr, ...], name: str) -> list[tuple[Expr, str, tuple[Any, ...]]]:
-    """Of IN, and of NOT IN, of which a NULL in the list makes nothing TRUE."""
+    """The fact of IN or NOT IN. With a NULL in its list NOT IN is never TRUE."""
     value, *listed = args
     if isinstance(value, Literal) or not all(isinstance(x, Literal) for x in listed):
         return []

@@ -27,16 +27,16 @@ from tidemill.plan.predicates import conjunction, conjuncts
 from tidemill.plan.rewrite import (
     expr_outer_refs,
     input_indexes,
+    lower_outer_levels,
     map_expr,
     move_inputs,
     outer_refs,
     outer_refs_at,
-    risen,
 )
 from tidemill.plan.rules.construct import columns, named, project
 from tidemill.plan.rules.dependent_join import Bound, depend, depend_groups
 from tidemill.plan.rules.first_rows import first_rows
-from tidemill.plan.rules.one_zero import with_one_zero
+from tidemill.plan.rules.one_zero import with_folded_keys
 from tidemill.plan.rules.push_filters import filtered
 from tidemill.types.logical import Field
 
@@ -92,11 +92,11 @@ def _correlate(
         dependent, condition = down(outer, plan)
         return Correlated(dependent, len(plan.fields), condition)
     condition = conjunction(_over_both(c, width) for c in pulled.conditions)
-    return Correlated(risen(pulled.plan), pulled.width, condition)
+    return Correlated(lower_outer_levels(pulled.plan), pulled.width, condition)
 
 
 def _over_both(condition: Expr, width: int) -> Expr:
-    """Inner columns behind the outer row's; outer references are columns of the row now."""
+    """Shifts inner columns behind the outer row's, and turns outer references into columns."""
 
     def one(expr: Expr) -> Expr:
         if isinstance(expr, OuterRef):
@@ -132,7 +132,7 @@ def _filter(node: n.LogicalNode) -> Pulled:
 
 
 def _project(node: n.LogicalNode) -> Pulled:
-    """The columns that the conditions read come along behind the projection's own."""
+    """Adds the columns that the conditions read behind the projection's own columns."""
     assert isinstance(node, n.Project)
     if any(is_correlated(x) for x in node.expressions):
         raise NotPulled
@@ -142,12 +142,12 @@ def _project(node: n.LogicalNode) -> Pulled:
     extra = [columns(below.plan)[i] for i in needed]
     names = [*(f.name for f in node.fields), *(below.plan.fields[i].name for i in needed)]
     plan = project(below.plan, [*node.expressions, *extra], names)
-    places = {old: width + new for new, old in enumerate(needed)}
-    return Pulled(plan, width, tuple(move_inputs(c, places.__getitem__) for c in below.conditions))
+    new_index = {old: width + new for new, old in enumerate(needed)}
+    return Pulled(plan, width, tuple(move_inputs(c, new_index.__getitem__) for c in below.conditions))
 
 
 def _aggregate(node: n.LogicalNode) -> Pulled:
-    """A global aggregate has a row for each outer row, which its groups alone do not give."""
+    """A global aggregate is not pulled: groups alone lack the row for an outer row without matches."""
     assert isinstance(node, n.Aggregate)
     if not node.keys:
         raise NotPulled
@@ -155,13 +155,13 @@ def _aggregate(node: n.LogicalNode) -> Pulled:
 
 
 def _pull_groups(node: n.Aggregate) -> Pulled:
-    """The inner sides of equalities become further keys: each outer row meets one of their values."""
+    """The inner sides of equalities become further keys: an outer row matches one value of each."""
     below = pull(node.input)
     if not all(_is_equality(c) for c in below.conditions):
         raise NotPulled
     needed = sorted({i for c in below.conditions for i in input_indexes(c)} - set(node.keys))
-    source, places = with_one_zero(below.plan, needed)
-    keys = (*node.keys, *places)
+    source, extra_keys = with_folded_keys(below.plan, needed)
+    keys = (*node.keys, *extra_keys)
     plain = n.Aggregate(
         fields=_aggregate_fields(source, keys, node),
         input=source,
@@ -203,15 +203,15 @@ def _is_equality(condition: Expr) -> bool:
 
 
 def _join(node: n.LogicalNode) -> Pulled:
-    """Inner joins give up correlated conjuncts of either side and of their own."""
+    """An inner join passes up the correlated conjuncts of its sides and of its condition."""
     assert isinstance(node, n.Join)
     if node.kind is not n.JoinKind.INNER:
         return _left_only(node)
     left, right = pull(node.left), pull(node.right)
     own_left, own_right = left.width, right.width
     before, total = len(left.plan.fields), len(left.plan.fields) + len(right.plan.fields)
-    places = {i: i for i in range(own_left)} | {own_left + i: before + i for i in range(own_right)}
-    parts = [move_inputs(p, places.__getitem__) for p in conjuncts(node.condition)]
+    new_index = {i: i for i in range(own_left)} | {own_left + i: before + i for i in range(own_right)}
+    parts = [move_inputs(p, new_index.__getitem__) for p in conjuncts(node.condition)]
     moving = [p for p in parts if is_correlated(p)]
     conditions = (
         *left.conditions,
@@ -237,7 +237,7 @@ def _join(node: n.LogicalNode) -> Pulled:
 
 
 def _left_only(node: n.Join) -> Pulled:
-    """SEMI and ANTI joins pass on what their left side gives up."""
+    """SEMI and ANTI joins pass up the conjuncts of their left side."""
     kinds = (n.JoinKind.SEMI, n.JoinKind.ANTI)
     if node.kind not in kinds or outer_refs_at(node.right, 1) or is_correlated(node.condition):
         raise NotPulled
@@ -250,7 +250,7 @@ def _left_only(node: n.Join) -> Pulled:
 
 
 def _sort(node: n.LogicalNode) -> Pulled:
-    """Without LIMIT the order of a subquery's rows means nothing; with it, rows count per outer row."""
+    """Without LIMIT the order of a subquery's rows means nothing. With LIMIT rows count per outer row."""
     assert isinstance(node, n.Sort)
     below = pull(node.input)
     if node.fetch is None and node.offset == 0:
@@ -258,7 +258,7 @@ def _sort(node: n.LogicalNode) -> Pulled:
     if not all(_is_equality(c) for c in below.conditions):
         raise NotPulled
     needed = sorted({i for c in below.conditions for i in input_indexes(c)})
-    source, partition = with_one_zero(below.plan, needed)
+    source, partition = with_folded_keys(below.plan, needed)
     return Pulled(first_rows(source, node, partition), below.width, below.conditions)
 
 

@@ -22,10 +22,10 @@ from tidemill.errors import NotSupportedError
 from tidemill.plan import nodes as n
 from tidemill.plan.expressions import Call, Expr, InputRef, OuterRef
 from tidemill.plan.predicates import TRUE, conjunction, conjuncts, null_aware_condition
-from tidemill.plan.rewrite import map_expr, move_inputs, outer_refs_at, risen
+from tidemill.plan.rewrite import lower_outer_levels, map_expr, move_inputs, outer_refs_at
 from tidemill.plan.rules.construct import column, columns, join, named, project, same_value
 from tidemill.plan.rules.domain import Domain
-from tidemill.plan.rules.empty_groups import or_of_nothing, refuse_user_calls
+from tidemill.plan.rules.empty_groups import or_value_over_no_rows, refuse_user_calls
 from tidemill.plan.rules.first_rows import first_rows
 from tidemill.types.logical import Field
 
@@ -49,7 +49,7 @@ def depend_groups(outer: n.LogicalNode, plan: n.Aggregate) -> Bound:
 def _bound(node: n.LogicalNode, domain: Domain) -> n.LogicalNode:
     """``node`` with the domain's columns behind its own and no reference to the outer row."""
     if not outer_refs_at(node, 1):
-        return join(risen(node), domain.plan, n.JoinKind.INNER, TRUE)
+        return join(lower_outer_levels(node), domain.plan, n.JoinKind.INNER, TRUE)
     handler = _BIND.get(type(node))
     if handler is None:
         raise NotSupportedError(f"A correlated subquery over {type(node).__name__} is not supported")
@@ -59,12 +59,12 @@ def _bound(node: n.LogicalNode, domain: Domain) -> n.LogicalNode:
 def _read(expr: Expr, first: int, domain: Domain) -> Expr:
     """``expr`` with outer references read from the domain's columns, which begin at ``first``."""
 
-    def one(found: Expr) -> Expr:
-        if not isinstance(found, OuterRef):
-            return found
-        if found.level > 1:
-            return replace(found, level=found.level - 1)
-        return InputRef(type=found.type, index=first + domain.places[found.index])
+    def one(part: Expr) -> Expr:
+        if not isinstance(part, OuterRef):
+            return part
+        if part.level > 1:
+            return replace(part, level=part.level - 1)
+        return InputRef(type=part.type, index=first + domain.columns[part.index])
 
     return map_expr(expr, one)
 
@@ -102,13 +102,13 @@ def _expand(node: n.LogicalNode, domain: Domain) -> n.LogicalNode:
 
 
 def _fields(own: tuple[Field, ...], domain: Domain) -> tuple[Field, ...]:
-    """``own`` and the domain's, renamed apart."""
+    """``own`` fields, then the domain's under unique names."""
     both = (*own, *domain.plan.fields)
     return named([f.name for f in both], [InputRef(type=f.type, index=0) for f in both])
 
 
 def _aggregate(node: n.LogicalNode, domain: Domain) -> n.LogicalNode:
-    """A global aggregate has a row for each value of the domain, also for those without a group."""
+    """A global aggregate has a row for each value of the domain, also for values without a group."""
     assert isinstance(node, n.Aggregate)
     groups = _groups(node, domain)
     if node.keys:
@@ -116,7 +116,9 @@ def _aggregate(node: n.LogicalNode, domain: Domain) -> n.LogicalNode:
     refuse_user_calls(node)
     same = _same_domain(domain.plan, groups, 0, len(node.calls), domain)
     wide = join(domain.plan, groups, n.JoinKind.LEFT, conjunction(same))
-    values = [or_of_nothing(column(wide, domain.width + i), call) for i, call in enumerate(node.calls)]
+    values = [
+        or_value_over_no_rows(column(wide, domain.width + i), call) for i, call in enumerate(node.calls)
+    ]
     names = [f.name for f in (*node.fields, *domain.plan.fields)]
     return project(wide, [*values, *columns(wide, domain.width)], names)
 
@@ -139,20 +141,22 @@ def _over(node: n.LogicalNode, domain: Domain) -> n.LogicalNode:
     assert isinstance(node, n.Over)
     below = _bound(node.input, domain)
     first = len(node.input.fields)
-    places = tuple(range(first, first + domain.width))
-    calls = tuple(replace(c, partition=(*c.partition, *places)) for c in node.calls)
+    domain_indexes = tuple(range(first, first + domain.width))
+    calls = tuple(replace(c, partition=(*c.partition, *domain_indexes)) for c in node.calls)
     typed = [*columns(below), *(InputRef(type=c.type, index=0) for c in calls)]
     fields = named([*(f.name for f in below.fields), *(c.name for c in calls)], typed)
     return _with_domain_last(n.Over(fields=fields, input=below, calls=calls), first, domain)
 
 
 def _join(node: n.LogicalNode, domain: Domain) -> n.LogicalNode:
-    """The sides that need the domain get it, and are joined on it; one of an inner join may do without."""
+    """Joins the domain into the sides that need it, and adds its equality if both sides have it."""
     assert isinstance(node, n.Join)
     width = len(node.left.fields)
     sides = _needing(node)
-    given = zip(node.inputs, sides, strict=True)
-    left, right = (_bound(side, domain) if needs else risen(side) for side, needs in given)
+    needs_domain = zip(node.inputs, sides, strict=True)
+    left, right = (
+        _bound(side, domain) if needs else lower_outer_levels(side) for side, needs in needs_domain
+    )
     shift = domain.width if sides[0] else 0
     at_left, at_right = width, width + shift + len(node.right.fields)
     own = move_inputs(node.condition, lambda i: i if i < width else i + shift)
@@ -162,18 +166,18 @@ def _join(node: n.LogicalNode, domain: Domain) -> n.LogicalNode:
         exact = null_aware_condition(condition) if node.null_aware else condition
         same = _same_domain(left, right, width, len(node.right.fields), domain)
         condition = conjunction((*conjuncts(exact), *same))
-    made = join(left, right, node.kind, condition)
-    joined = replace(made, null_aware=null_aware, hints=node.hints, strategies=node.strategies)
+    plain_join = join(left, right, node.kind, condition)
+    joined = replace(plain_join, null_aware=null_aware, hints=node.hints, strategies=node.strategies)
     if node.kind in (n.JoinKind.SEMI, n.JoinKind.ANTI):
         return joined
-    found = columns(joined)
-    own_columns = (*found[:width], *found[width + shift : at_right])
+    joined_columns = columns(joined)
+    own_columns = (*joined_columns[:width], *joined_columns[width + shift : at_right])
     passed = _domain_of(joined, sides, (at_left, at_right), domain)
     return project(joined, [*own_columns, *passed], [f.name for f in (*node.fields, *domain.plan.fields)])
 
 
 def _needing(node: n.Join) -> tuple[bool, bool]:
-    """Which sides get the domain: those that read it, those of which every row is kept, at least one."""
+    """The sides that get the domain: sides that read it or keep every row, at least one side."""
     left, right = (bool(outer_refs_at(side, 1)) for side in node.inputs)
     right = right or node.kind in (n.JoinKind.RIGHT, n.JoinKind.FULL)
     left = left or node.kind not in (n.JoinKind.INNER, n.JoinKind.RIGHT)
@@ -183,17 +187,19 @@ def _needing(node: n.Join) -> tuple[bool, bool]:
 def _same_domain(
     left: n.LogicalNode, right: n.LogicalNode, at_left: int, at_right: int, domain: Domain
 ) -> Iterator[Expr]:
-    """``at_left``, ``at_right``: where the domain's columns begin in each side."""
+    """``at_left``, ``at_right``: the first index of the domain's columns in each side."""
     for i in range(domain.width):
-        found = column(right, at_right + i)
-        yield same_value(column(left, at_left + i), replace(found, index=len(left.fields) + found.index))
+        right_column = column(right, at_right + i)
+        yield same_value(
+            column(left, at_left + i), replace(right_column, index=len(left.fields) + right_column.index)
+        )
 
 
 def _domain_of(
-    joined: n.Join, sides: tuple[bool, bool], places: tuple[int, int], domain: Domain
+    joined: n.Join, sides: tuple[bool, bool], starts: tuple[int, int], domain: Domain
 ) -> Sequence[Expr]:
-    """The domain's columns, from a side that keeps its rows; from whichever is there in a full join."""
-    left, right = (columns(joined)[at : at + domain.width] for at in places)
+    """The domain's columns, from a side that keeps its rows; in a full join from the side that has a row."""
+    left, right = (columns(joined)[at : at + domain.width] for at in starts)
     if joined.kind is n.JoinKind.FULL:
         return [Call(type=a.type, function="COALESCE", args=(a, b)) for a, b in zip(left, right, strict=True)]
     return left if sides[0] and joined.kind is not n.JoinKind.RIGHT else right

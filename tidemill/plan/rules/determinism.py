@@ -1,7 +1,7 @@
 """Which expressions a rule may copy, drop or move without changing the answer.
 
-``a + 1`` may be computed any number of times. ``RAND()`` and ``UUID()`` must be computed once per row, where
-the query says so.
+``a + 1`` may be computed any number of times. ``RAND()`` and ``UUID()`` must be computed once per row, at the
+node where the query calls them.
 """
 
 from __future__ import annotations

@@ -24,17 +24,19 @@ from tidemill.plan.rules.prune_columns import narrow
 
 @dataclass(frozen=True, slots=True)
 class Domain:
-    """``plan``: the distinct outer values. ``places``: the column of ``plan`` for each outer column."""
+    """``plan``: the distinct outer values. ``columns``: the column of ``plan`` for each outer column."""
 
     plan: n.LogicalNode
-    places: dict[int, int]
+    columns: dict[int, int]
 
     @classmethod
     def of(cls, outer: n.LogicalNode, inner: n.LogicalNode) -> Domain:
         """Of the columns of ``outer`` that ``inner`` reads."""
         used = sorted({ref.index for ref in outer_refs_at(inner, 1)})
-        source, found = _source(outer, used)
-        picked = project(source, [column(source, i) for i in found], [outer.fields[i].name for i in used])
+        source, source_columns = _source(outer, used)
+        picked = project(
+            source, [column(source, i) for i in source_columns], [outer.fields[i].name for i in used]
+        )
         keys = tuple(range(len(used)))
         _refuse_draws(narrow(picked, frozenset(keys))[0])
         distinct = n.Aggregate(fields=picked.fields, input=picked, keys=keys, calls=())
@@ -45,11 +47,12 @@ class Domain:
         return len(self.plan.fields)
 
     def belongs(self, outer: n.LogicalNode, inner: n.LogicalNode) -> Expr:
-        """Whether a row of ``inner`` with the domain behind it is one of the row of ``outer`` before it."""
+        """The condition that matches an ``outer`` row with the rows of ``inner``, whose last columns are the
+        domain."""
         first = len(outer.fields) + len(inner.fields)
         pairs = (
             (column(outer, old), replace(column(outer, old), index=first + new))
-            for old, new in self.places.items()
+            for old, new in self.columns.items()
         )
         return conjunction(same_value(a, b) for a, b in pairs)
 
@@ -62,10 +65,10 @@ def _source(outer: n.LogicalNode, used: list[int]) -> tuple[n.LogicalNode, list[
     while True:
         if isinstance(outer, n.Project):
             picks = [outer.expressions[i] for i in used]
-            found = [x.index for x in picks if isinstance(x, InputRef)]
-            if len(found) < len(used):
+            below_columns = [x.index for x in picks if isinstance(x, InputRef)]
+            if len(below_columns) < len(used):
                 return outer, used
-            outer, used = outer.input, found
+            outer, used = outer.input, below_columns
         elif (
             isinstance(outer, n.Join) and outer.kind is n.JoinKind.LEFT and max(used) < len(outer.left.fields)
         ):
@@ -74,11 +77,11 @@ def _source(outer: n.LogicalNode, used: list[int]) -> tuple[n.LogicalNode, list[
             return outer, used
 
 
-def _belongs(outer: n.LogicalNode, plan: n.LogicalNode, domain: Domain) -> Expr:
+def _matches_domain(outer: n.LogicalNode, plan: n.LogicalNode, domain: Domain) -> Expr:
     first = len(outer.fields) + len(plan.fields)
     pairs = (
         (column(outer, old), replace(column(outer, old), index=first + new))
-        for old, new in domain.places.items()
+        for old, new in domain.columns.items()
     )
     return conjunction(same_value(a, b) for a, b in pairs)
 

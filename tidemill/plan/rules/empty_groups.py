@@ -15,13 +15,13 @@ from tidemill.plan import nodes as n
 from tidemill.plan.expressions import AggregateCall, Call, Expr, InputRef, Literal
 
 
-def or_of_nothing(value: InputRef, call: AggregateCall) -> Expr:
+def or_value_over_no_rows(value: InputRef, call: AggregateCall) -> Expr:
     """``value`` of ``call``, or the aggregate's value over no rows if the group is missing."""
-    found = declared(call.function)
-    if found is None or found.over_no_rows is None:
+    aggregate = declared(call.function)
+    if aggregate is None or aggregate.over_no_rows is None:
         return value
     kind = call.type.with_nullable(False)
-    nothing = Literal(type=kind, value=found.over_no_rows)
+    nothing = Literal(type=kind, value=aggregate.over_no_rows)
     return Call(type=kind, function="COALESCE", args=(value, nothing))
 
 

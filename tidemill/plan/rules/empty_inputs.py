@@ -51,23 +51,23 @@ def _nothing(node: LogicalNode) -> Values:
     return Values(fields=node.fields, rows=())
 
 
-def _barren(node: LogicalNode) -> LogicalNode | None:
+def _if_input_empty(node: LogicalNode) -> LogicalNode | None:
     return _nothing(node) if _is_empty(node.inputs[0]) else None
 
 
 def _sort(node: Sort) -> LogicalNode | None:
-    return _nothing(node) if node.fetch == 0 else _barren(node)
+    return _nothing(node) if node.fetch == 0 else _if_input_empty(node)
 
 
 def _aggregate(node: Aggregate) -> LogicalNode | None:
     if node.keys or not _is_empty(node.input):
-        return _barren(node) if node.keys else None
+        return _if_input_empty(node) if node.keys else None
     if not all(call.function in _FOLDED for call in node.calls):
         return None
-    return Values(fields=node.fields, rows=(tuple(map(_of_nothing, node.calls)),))
+    return Values(fields=node.fields, rows=(tuple(map(_value_over_no_rows, node.calls)),))
 
 
-def _of_nothing(call: AggregateCall) -> Literal:
+def _value_over_no_rows(call: AggregateCall) -> Literal:
     return Literal(type=call.type, value=declarations()[call.function].over_no_rows)
 
 
@@ -84,7 +84,7 @@ def _set(node: SetOp) -> LogicalNode | None:
 
 
 _RULES: dict[type[LogicalNode], Callable[[Any], LogicalNode | None]] = {
-    **dict.fromkeys(_BARREN, _barren),
+    **dict.fromkeys(_BARREN, _if_input_empty),
     Sort: _sort,
     Aggregate: _aggregate,
     Join: _join,

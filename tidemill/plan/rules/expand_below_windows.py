@@ -22,6 +22,6 @@ def expand_below_windows(node: n.LogicalNode) -> n.LogicalNode | None:
         if any(has_subquery(x) or not is_deterministic(x) for x in below.expressions):
             return None
         below = below.input
-    if not isinstance(below, n.WindowTableFunction) or below.kind.made_by_rows or below.partition:
+    if not isinstance(below, n.WindowTableFunction) or below.kind.is_data_driven or below.partition:
         return None
     return below_windows(node)

@@ -26,8 +26,8 @@ def first_rows(plan: n.LogicalNode, sort: n.Sort, partition: tuple[int, ...]) ->
     typed = (*columns(plan), InputRef(type=NOT_NULL_BIGINT, index=width))
     fields = named([*(f.name for f in plan.fields), number.name], typed)
     ranked = n.Over(fields=fields, input=plan, calls=(number,))
-    kept = filtered(ranked, _rank_range(InputRef(type=NOT_NULL_BIGINT, index=width), sort))
-    return project(kept, columns(kept, width), [f.name for f in plan.fields])
+    top_rows = filtered(ranked, _rank_range(InputRef(type=NOT_NULL_BIGINT, index=width), sort))
+    return project(top_rows, columns(top_rows, width), [f.name for f in plan.fields])
 
 
 def _rank_range(rank: Expr, sort: n.Sort) -> list[Expr]:

@@ -36,13 +36,13 @@ from tidemill.types.logical import BOOLEAN, Field
 
 MANY = 32
 WIDEST = 100
-"""Projections of one Expand: its rows are made by one expression."""
+"""The most projections of one Expand, because one Spark expression computes all its rows."""
 KEPT = Field("$kept", BOOLEAN)
 
 
 @dataclass(frozen=True, slots=True)
 class _Branch:
-    """A branch: what it reads, its condition and its columns over that."""
+    """A branch: its source, and its condition and columns over the source."""
 
     plan: LogicalNode
     source: LogicalNode
@@ -60,21 +60,21 @@ class _Branch:
 
     @property
     def rows(self) -> list[list[Expr]]:
-        """The rows of a branch of constants, none where it is something else."""
+        """The rows of a constant branch; none if the branch is not constant."""
         if not isinstance(self.source, Values) or self.condition != TRUE:
             return []
         source = self.source.rows
-        made = [[row[x.index] if isinstance(x, InputRef) else x for x in self.expressions] for row in source]
-        return made if all(isinstance(x, Literal) for row in made for x in row) else []
+        rows = [[row[x.index] if isinstance(x, InputRef) else x for x in self.expressions] for row in source]
+        return rows if all(isinstance(x, Literal) for row in rows for x in row) else []
 
     @property
     def may_share(self) -> bool:
-        """Whether others may read the source with it."""
+        """Whether other branches may share the read of its source."""
         parts = (self.condition, *self.expressions)
         if not all(is_deterministic(x) and not has_subquery(x) and not has_user_call(x) for x in parts):
             return False
         if self.condition != TRUE and not all(isinstance(x, InputRef | Literal) for x in self.expressions):
-            # What is computed may fail for rows that the filter leaves out.
+            # An expression may fail for rows that the branch's filter rejects.
             return False
         if isinstance(self.source, Scan):
             read = {self.source.columns[i] for i in input_indexes(self.condition)}
@@ -89,23 +89,23 @@ def fold_unions(node: LogicalNode) -> LogicalNode | None:
         return None
     rows: list[list[Expr]] = []
     shared: dict[LogicalNode, list[_Branch]] = {}
-    kept: list[LogicalNode] = []
+    folded: list[LogicalNode] = []
     for plan in node.branches:
         branch = _Branch.of(plan)
-        if found := branch.rows:
-            rows += found
+        if constant_rows := branch.rows:
+            rows += constant_rows
         elif branch.may_share:
             shared.setdefault(branch.source, []).append(branch)
         else:
-            kept.append(plan)
+            folded.append(plan)
     for source, branches in shared.items():
         for start in range(0, len(branches), WIDEST):
-            kept.append(_read_once(source, branches[start : start + WIDEST], node.fields))
+            folded.append(_read_once(source, branches[start : start + WIDEST], node.fields))
     if rows:
-        kept.append(_values(rows, node.fields))
-    if len(kept) >= len(node.branches):
+        folded.append(_values(rows, node.fields))
+    if len(folded) >= len(node.branches):
         return None
-    return kept[0] if len(kept) == 1 else replace(node, branches=tuple(kept))
+    return folded[0] if len(folded) == 1 else replace(node, branches=tuple(folded))
 
 
 def _values(rows: Sequence[Sequence[Expr]], fields: tuple[Field, ...]) -> Values:

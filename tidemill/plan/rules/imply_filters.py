@@ -33,7 +33,7 @@ def imply_filters(plan: n.LogicalNode) -> n.LogicalNode | None:
 
 @once_per_node
 def _implied(node: n.LogicalNode) -> n.LogicalNode:
-    """From the top: what is implied for a side that is a join is a condition of that join."""
+    """Top-down, because an implied filter of a side that is a join becomes a condition of that join."""
     if isinstance(node, n.Join) and node.kind in _DEMANDING:
         node = _narrowed(node)
     return map_inputs(node, _implied)
@@ -51,7 +51,7 @@ def _narrowed(join: n.Join) -> n.Join:
 
 
 def _demanded(part: Expr, of_side: Callable[[Expr], bool]) -> Iterator[Expr]:
-    """What each alternative of ``part`` demands of the side, one of it; nothing where one demands nothing."""
+    """The OR of the side's conditions in the alternatives of ``part``; nothing if an alternative has none."""
     alternatives = disjuncts(part)
     demands = [[x for x in conjuncts(each) if of_side(x)] for each in alternatives]
     if len(alternatives) > 1 and all(demands):
@@ -60,7 +60,7 @@ def _demanded(part: Expr, of_side: Callable[[Expr], bool]) -> Iterator[Expr]:
 
 @once_per_node
 def _sunk(node: n.LogicalNode) -> n.LogicalNode:
-    """With Filters as far down as they go."""
+    """``node`` with its Filters pushed down as far as possible."""
     while isinstance(node, n.Filter):
         changed = merge_filters(node) or push_filters(node)
         if changed is None:

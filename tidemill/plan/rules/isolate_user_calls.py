@@ -42,20 +42,20 @@ def isolate_user_calls(node: n.LogicalNode) -> n.LogicalNode | None:
 
 
 def _project(node: n.LogicalNode) -> n.LogicalNode | None:
-    """A call that is a whole column stays where it is."""
+    """A call that is a whole column of the Project stays in it."""
     assert isinstance(node, n.Project)
     inner = tuple(x for e in node.expressions for x in (e.args if isinstance(e, UserCall) else (e,)))
     if not any(map(has_user_call, inner)):
         return None
-    source, known = _filtered_calls(node.input)
-    readers = tuple(map_down(e, known.get) for e in node.expressions)
+    source, call_columns = _filtered_calls(node.input)
+    readers = tuple(map_down(e, call_columns.get) for e in node.expressions)
     source, expressions = computed(source, readers)
     return replace(node, input=source, expressions=expressions)
 
 
 def _filtered_calls(source: n.LogicalNode) -> tuple[n.LogicalNode, dict[Expr, Expr]]:
-    """A Filter over calls with all its columns, and the calls' columns: what was filtered by is not
-    computed again. Any other source as it is."""
+    """If ``source`` is a Filter over calls: the Filter with all its columns, and the calls' columns, so the
+    Project does not compute the calls again. Otherwise ``source`` and no columns."""
     below = source.input if isinstance(source, n.Project) else None
     if not isinstance(below, n.Filter) or not isinstance(below.input, n.Project):
         return source, {}
@@ -85,7 +85,7 @@ def _filter(node: n.LogicalNode) -> n.LogicalNode | None:
 
 
 def _below(node: n.LogicalNode) -> n.LogicalNode | None:
-    """Any other node with one input: its calls are columns of the input."""
+    """Any other node with one input: its calls become columns of the input."""
     (below,) = node.inputs
     width = len(below.fields)
     source, moved = computed(below, node_expressions(node))
@@ -106,22 +106,22 @@ def _join(node: n.LogicalNode) -> n.LogicalNode | None:
     parts = conjuncts(node.condition)
     across = tuple(p for p in parts if _calls_across(p, width))
     if node.kind is n.JoinKind.INNER and across:
-        rest = conjunction(p for p in parts if p not in across)
-        return filtered(replace(node, condition=rest), across)
+        local_condition = conjunction(p for p in parts if p not in across)
+        return filtered(replace(node, condition=local_condition), across)
     left, left_calls = _side(node.left, node.condition, 0)
     right, right_calls = _side(node.right, node.condition, width)
     if left is node.left and right is node.right:
         return None
     shift = len(left.fields) - width
-    places = {**left_calls, **{c: i + len(left.fields) for c, i in right_calls.items()}}
+    call_indexes = {**left_calls, **{c: i + len(left.fields) for c, i in right_calls.items()}}
 
     def moved(index: int) -> int:
         return index if index < width else index + shift
 
-    def place(found: Expr) -> Expr | None:
-        if found in places:
-            return InputRef(type=found.type, index=places[found])
-        return move_inputs(found, moved) if isinstance(found, InputRef) else None
+    def place(part: Expr) -> Expr | None:
+        if part in call_indexes:
+            return InputRef(type=part.type, index=call_indexes[part])
+        return move_inputs(part, moved) if isinstance(part, InputRef) else None
 
     fields = _join_fields(node, left, right)
     joined = replace(node, left=left, right=right, condition=map_down(node.condition, place), fields=fields)
@@ -137,27 +137,27 @@ def _reads_both(expr: Expr, width: int) -> bool:
 
 
 def _side(side: n.LogicalNode, condition: Expr, offset: int) -> tuple[n.LogicalNode, dict[Expr, int]]:
-    """The side with the calls that read it alone (the largest ones) as columns; where each is."""
+    """The side with the calls that read only it as extra columns, and the index of each call."""
     end = offset + len(side.fields)
-    found: dict[Expr, None] = {}
+    calls: dict[Expr, None] = {}
 
     def collect(expr: Expr) -> Expr | None:
         reads = input_indexes(expr)
         own = all(offset <= i < end for i in reads) and (bool(reads) or offset == 0)
         if isinstance(expr, UserCall) and own:
-            found.setdefault(expr)
+            calls.setdefault(expr)
             return expr
         return None
 
     map_down(condition, collect)
-    if not found:
+    if not calls:
         return side, {}
-    source, moved = computed(side, tuple(shift_inputs(c, -offset) for c in found))
-    return source, {c: m.index for c, m in zip(found, moved, strict=True) if isinstance(m, InputRef)}
+    source, moved = computed(side, tuple(shift_inputs(c, -offset) for c in calls))
+    return source, {c: m.index for c, m in zip(calls, moved, strict=True) if isinstance(m, InputRef)}
 
 
 def _join_fields(node: n.Join, left: n.LogicalNode, right: n.LogicalNode) -> tuple[Field, ...]:
-    """The join's fields with the sides' new columns, nullable as any may be padded."""
+    """The join's fields with the sides' new columns, which are nullable because a join may pad them."""
     width = len(node.left.fields)
     extra = [replace(f, type=f.type.with_nullable(True)) for f in left.fields[width:]]
     fields = [*node.fields[:width], *extra]
@@ -168,30 +168,30 @@ def _join_fields(node: n.Join, left: n.LogicalNode, right: n.LogicalNode) -> tup
 
 
 def computed(source: n.LogicalNode, expressions: Exprs) -> tuple[n.LogicalNode, Exprs]:
-    """``source`` with all user calls of ``expressions`` as extra columns, and the expressions over them.
-    Nested calls take several Projects."""
+    """``source`` with all user calls of ``expressions`` as extra columns, and the expressions over these
+    columns. Nested calls need several Projects."""
     while any(map(has_user_call, expressions)):
-        source, places = _with_columns(source, _innermost(expressions))
+        source, call_columns = _with_columns(source, _innermost(expressions))
 
-        def place(found: Expr, known: dict[object, InputRef] = places) -> Expr | None:
-            return known.get(_identity(found))
+        def place(part: Expr, columns: dict[object, InputRef] = call_columns) -> Expr | None:
+            return columns.get(_identity(part))
 
         expressions = tuple(map_down(e, place) for e in expressions)
     return source, expressions
 
 
 def _innermost(expressions: Exprs) -> list[UserCall]:
-    """The calls without calls in their arguments, each once."""
-    found: dict[object, UserCall] = {}
+    """The calls whose arguments contain no user call, each once."""
+    calls: dict[object, UserCall] = {}
     for expression in expressions:
         for x in expression.walk():
             if isinstance(x, UserCall) and not any(map(has_user_call, x.args)):
-                found.setdefault(_identity(x), x)
-    return list(found.values())
+                calls.setdefault(_identity(x), x)
+    return list(calls.values())
 
 
 def _identity(expr: Expr) -> object:
-    """Equal calls are one, unless the function gives something else each time."""
+    """Equal calls share one column, unless the function is non-deterministic."""
     return id(expr) if isinstance(expr, UserCall) and not is_deterministic(expr) else expr
 
 
@@ -206,25 +206,25 @@ def _with_columns(
 
 
 def _apart(fields: Sequence[Field]) -> tuple[Field, ...]:
-    """Every field under a name of its own."""
+    """The fields under unique names."""
     used: set[str] = set()
-    found = []
+    renamed = []
     for f in fields:
         name, number = f.name, 0
         while name in used:
             name, number = f"{f.name}{number}", number + 1
         used.add(name)
-        found.append(Field(name, f.type))
-    return tuple(found)
+        renamed.append(Field(name, f.type))
+    return tuple(renamed)
 
 
 def _restored(node: n.LogicalNode, fields: tuple[Field, ...]) -> n.LogicalNode:
     return _picked(node, lambda i: i, fields)
 
 
-def _picked(node: n.LogicalNode, place: Callable[[int], int], fields: tuple[Field, ...]) -> n.LogicalNode:
-    """``fields`` of a node that has more."""
-    columns = tuple(InputRef(type=f.type, index=place(i)) for i, f in enumerate(fields))
+def _picked(node: n.LogicalNode, index_of: Callable[[int], int], fields: tuple[Field, ...]) -> n.LogicalNode:
+    """A Project that picks ``fields`` from a node with more columns."""
+    columns = tuple(InputRef(type=f.type, index=index_of(i)) for i, f in enumerate(fields))
     return n.Project(fields=fields, input=node, expressions=columns)
 
 

@@ -21,14 +21,14 @@ def lateral_join(node: n.LateralJoin) -> n.LogicalNode:
     single = single_row(node.right)
     if single is not None:
         return _single(node, single)
-    found = correlate(node.left, node.right)
-    condition = conjunction((*conjuncts(found.condition), *conjuncts(node.condition)))
-    joined = join(node.left, found.plan, node.kind, condition)
+    correlated = correlate(node.left, node.right)
+    condition = conjunction((*conjuncts(correlated.condition), *conjuncts(node.condition)))
+    joined = join(node.left, correlated.plan, node.kind, condition)
     return n.Project(fields=node.fields, input=joined, expressions=columns(joined, len(node.fields)))
 
 
 def _single(node: n.LateralJoin, single: SingleRow) -> n.LogicalNode:
-    """At most one row for each left row, which is there also where the aggregate has nothing to read."""
+    """Joins the one row per left row, also if the aggregate has no input rows."""
     wide, values, present = join_single_row(node.left, single)
     own = columns(wide, len(node.left.fields))
     both: tuple[Expr, ...] = (*own, *values)

@@ -18,25 +18,24 @@ from tidemill.plan.rules.construct import column, columns, project
 from tidemill.types.values import has_two_zeros
 
 
-def of_one_zero(plan: n.LogicalNode) -> n.LogicalNode:
+def fold_zeros(plan: n.LogicalNode) -> n.LogicalNode:
     """``plan`` with one zero in its columns."""
     if not any(has_two_zeros(f.type) for f in plan.fields):
         return plan
     return project(plan, [_folded(c) for c in columns(plan)], [f.name for f in plan.fields])
 
 
-def with_one_zero(plan: n.LogicalNode, keys: Sequence[int]) -> tuple[n.LogicalNode, tuple[int, ...]]:
-    """``plan`` with extra columns for those of ``keys`` that have two zeros, and the places of all keys in
-    it."""
+def with_folded_keys(plan: n.LogicalNode, keys: Sequence[int]) -> tuple[n.LogicalNode, tuple[int, ...]]:
+    """``plan`` with an extra column for each key that has two zeros, and the new indexes of all keys."""
     changed = [k for k in keys if has_two_zeros(plan.fields[k].type)]
     if not changed:
         return plan, tuple(keys)
     width = len(plan.fields)
-    places = {k: width + i for i, k in enumerate(changed)}
+    folded_index = {k: width + i for i, k in enumerate(changed)}
     added = [_folded(column(plan, k)) for k in changed]
     names = [*(f.name for f in plan.fields), *(plan.fields[k].name for k in changed)]
     wide = project(plan, [*columns(plan), *added], names)
-    return wide, tuple(places.get(k, k) for k in keys)
+    return wide, tuple(folded_index.get(k, k) for k in keys)
 
 
 def _folded(key: InputRef) -> Expr:

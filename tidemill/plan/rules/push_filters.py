@@ -59,11 +59,11 @@ def _through_project(node: n.Filter, below: n.LogicalNode) -> n.LogicalNode | No
         simple = not has_subquery(part) and not any(has_subquery(x) for x in inner)
         return simple and all(is_deterministic(x) for x in inner)
 
-    down, rest = split(conjuncts(node.condition), replaceable)
+    down, remaining = split(conjuncts(node.condition), replaceable)
     if not down:
         return None
     moved = [replace_inputs(p, lambda i: project.expressions[i]) for p in down]
-    return filtered(replace(project, input=filtered(project.input, moved)), rest)
+    return filtered(replace(project, input=filtered(project.input, moved)), remaining)
 
 
 def _into_join(node: n.Filter, below: n.LogicalNode) -> n.LogicalNode | None:
@@ -73,7 +73,7 @@ def _into_join(node: n.Filter, below: n.LogicalNode) -> n.LogicalNode | None:
     left, right, both = _sides(below)
     to_left, parts = split(parts, within(range(width))) if left else ((), parts)
     to_right, parts = split(parts, within(range(width, len(below.fields)))) if right else ((), parts)
-    to_condition, rest = split(parts, lambda p: not has_subquery(p)) if both else ((), parts)
+    to_condition, remaining = split(parts, lambda p: not has_subquery(p)) if both else ((), parts)
     if not (to_left or to_right or to_condition):
         return None
     moved = [move_inputs(p, lambda i: i - width) for p in to_right]
@@ -83,22 +83,22 @@ def _into_join(node: n.Filter, below: n.LogicalNode) -> n.LogicalNode | None:
         right=filtered(below.right, moved),
         condition=conjunction((*conjuncts(below.condition), *to_condition)),
     )
-    return filtered(joined, rest)
+    return filtered(joined, remaining)
 
 
 def _beside_versions(node: n.Filter, below: n.LogicalNode) -> n.LogicalNode | None:
-    """To the left, and to the condition of an inner join; not to the right: a version that is filtered away
-    would make room for the one before it."""
+    """To the left side, and to the condition of an inner join. Not to the right side: without a rejected
+    version the join would find the version before it."""
     assert isinstance(below, n.TemporalJoin)
     width = len(below.left.fields)
-    down, rest = split(conjuncts(node.condition), lambda p: _some_of(p, frozenset(range(width))))
+    down, remaining = split(conjuncts(node.condition), lambda p: _some_of(p, frozenset(range(width))))
     judged: Parts = ()
     if below.kind is n.JoinKind.INNER:
-        judged, rest = split(rest, lambda p: not has_subquery(p) and not has_user_call(p))
+        judged, remaining = split(remaining, lambda p: not has_subquery(p) and not has_user_call(p))
     if not down and not judged:
         return None
     condition = conjunction((*conjuncts(below.condition), *judged))
-    return filtered(replace(below, left=filtered(below.left, down), condition=condition), rest)
+    return filtered(replace(below, left=filtered(below.left, down), condition=condition), remaining)
 
 
 def _sides(join: n.Join) -> tuple[bool, bool, bool]:
@@ -110,25 +110,25 @@ def _sides(join: n.Join) -> tuple[bool, bool, bool]:
 
 def _into_branches(node: n.Filter, below: n.LogicalNode) -> n.LogicalNode | None:
     assert isinstance(below, n.SetOp)
-    down, rest = split(conjuncts(node.condition), lambda p: not has_subquery(p))
+    down, remaining = split(conjuncts(node.condition), lambda p: not has_subquery(p))
     if not down:
         return None
     branches = tuple(filtered(b, down) for b in below.branches)
-    return filtered(replace(below, branches=branches), rest)
+    return filtered(replace(below, branches=branches), remaining)
 
 
 def _below_aggregate(node: n.Filter, below: n.LogicalNode) -> n.LogicalNode | None:
     assert isinstance(below, n.Aggregate)
     keys = below.keys
-    down, rest = split(conjuncts(node.condition), lambda p: _some_of(p, frozenset(range(len(keys)))))
+    down, remaining = split(conjuncts(node.condition), lambda p: _some_of(p, frozenset(range(len(keys)))))
     if not down:
         return None
     moved = [move_inputs(p, lambda i: keys[i]) for p in down]
-    return filtered(replace(below, input=filtered(below.input, moved)), rest)
+    return filtered(replace(below, input=filtered(below.input, moved)), remaining)
 
 
 def _some_of(part: Expr, columns: frozenset[int]) -> bool:
-    """A constant condition stays: a global aggregate gives a row whatever comes in."""
+    """A constant condition stays: a global aggregate gives a row also without input rows."""
     return bool(input_indexes(part)) and input_indexes(part) <= columns
 
 
@@ -139,9 +139,9 @@ def _below_over(node: n.Filter, below: n.LogicalNode) -> n.LogicalNode | None:
 
 
 def _below_session(node: n.Filter, below: n.LogicalNode) -> n.LogicalNode | None:
-    """Whole keys may go: their rows make no other key's windows."""
+    """A condition on keys may move: it rejects all rows of a key, and keys share no windows."""
     assert isinstance(below, n.WindowTableFunction)
-    if not below.kind.made_by_rows:
+    if not below.kind.is_data_driven:
         return None
     return _below_unary(node, below, lambda p: _some_of(p, frozenset(below.partition)))
 
@@ -159,8 +159,8 @@ def _below_sort(node: n.Filter, below: n.LogicalNode) -> n.LogicalNode | None:
 
 
 def _below_unary(node: n.Filter, below: n.Unary, allowed: Callable[[Expr], bool]) -> n.LogicalNode | None:
-    down, rest = split(conjuncts(node.condition), allowed)
-    return filtered(replace(below, input=filtered(below.input, down)), rest) if down else None
+    down, remaining = split(conjuncts(node.condition), allowed)
+    return filtered(replace(below, input=filtered(below.input, down)), remaining) if down else None
 
 
 _PUSH: dict[type[n.LogicalNode], Callable[[n.Filter, n.LogicalNode], n.LogicalNode | None]] = {

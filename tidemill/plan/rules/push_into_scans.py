@@ -19,12 +19,14 @@ def push_into_scans(node: n.LogicalNode) -> n.LogicalNode | None:
     if not isinstance(node, n.Filter) or not isinstance(node.input, n.Scan):
         return None
     offered = tuple(
-        p for p in conjuncts(node.condition) if is_deterministic(p) and not any(_is_ours(x) for x in p.walk())
+        p
+        for p in conjuncts(node.condition)
+        if is_deterministic(p) and not any(_is_engine_only(x) for x in p.walk())
     )
     scan = node.input
     return replace(node, input=replace(scan, filters=offered)) if offered != scan.filters else None
 
 
-def _is_ours(expr: Expr) -> bool:
-    """What no source can judge."""
+def _is_engine_only(expr: Expr) -> bool:
+    """Whether only the engine can evaluate ``expr``."""
     return isinstance(expr, OuterRef | UserCall) or subplan(expr) is not None

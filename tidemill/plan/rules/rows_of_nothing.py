@@ -59,13 +59,13 @@ def _top(node: n.LogicalNode) -> n.LogicalNode:
 
 @once_per_node
 def _inside(node: n.LogicalNode) -> n.LogicalNode:
-    made = _rewritten(node, _inside)
-    if not isinstance(made, n.Aggregate) or made.keys or outer_refs(made):
-        return made
-    if any(call.user is not None for call in made.calls):
-        return made
-    wide, values = join_aggregate(one_row(), made)
-    return n.Project(fields=made.fields, input=wide, expressions=values)
+    rewritten = _rewritten(node, _inside)
+    if not isinstance(rewritten, n.Aggregate) or rewritten.keys or outer_refs(rewritten):
+        return rewritten
+    if any(call.user is not None for call in rewritten.calls):
+        return rewritten
+    wide, values = join_aggregate(one_row(), rewritten)
+    return n.Project(fields=rewritten.fields, input=wide, expressions=values)
 
 
 def _rewritten(node: n.LogicalNode, walk: Callable[[n.LogicalNode], n.LogicalNode]) -> n.LogicalNode:

@@ -28,13 +28,13 @@ def _one(expr: Expr) -> Expr:
     if isinstance(expr, Cast):
         return expr.operand if expr.operand.type == expr.type else expr
     rule = _RULES.get(expr.function) if isinstance(expr, Call) else None
-    found = rule(expr) if rule is not None and isinstance(expr, Call) else None
-    return found if found is not None and _fits(found, expr) else expr
+    simpler = rule(expr) if rule is not None and isinstance(expr, Call) else None
+    return simpler if simpler is not None and _fits(simpler, expr) else expr
 
 
-def _fits(found: Expr, expr: Expr) -> bool:
-    """Whether ``found`` may stand for ``expr``: the same type, never NULL where ``expr`` is not."""
-    return found.type in (expr.type, expr.type.with_nullable(False))
+def _fits(simpler: Expr, expr: Expr) -> bool:
+    """Whether ``simpler`` may replace ``expr``: it has the same type, and is NOT NULL if ``expr`` is."""
+    return simpler.type in (expr.type, expr.type.with_nullable(False))
 
 
 def _value(expr: Expr) -> object:
@@ -48,10 +48,10 @@ def _absorb(neutral: bool) -> Callable[[Call], Expr | None]:
         for arg in call.args:
             if _value(arg) is (not neutral):
                 return arg
-        rest = [a for a in call.args if _value(a) is not neutral]
-        if len(rest) == len(call.args):
+        operands = [a for a in call.args if _value(a) is not neutral]
+        if len(operands) == len(call.args):
             return None
-        return rest[0] if len(rest) == 1 else call.args[0]
+        return operands[0] if len(operands) == 1 else call.args[0]
 
     return simplify
 
@@ -66,7 +66,7 @@ def _not(call: Call) -> Expr | None:
 
 
 def _compare(holds: Callable[[Any, Any], bool]) -> Callable[[Call], Expr | None]:
-    """Of two constants of one type; numbers of exact types may differ in width."""
+    """Compares two constants of one type. Exact numbers may differ in width."""
 
     def simplify(call: Call) -> Expr | None:
         left, right = call.args
@@ -81,7 +81,7 @@ def _compare(holds: Callable[[Any, Any], bool]) -> Callable[[Call], Expr | None]
 
 
 def _coalesce(call: Call) -> Expr | None:
-    """What comes after a value that is never NULL is not asked for."""
+    """COALESCE becomes its first argument if that is never NULL."""
     first = call.args[0]
     return None if first.type.nullable else first
 

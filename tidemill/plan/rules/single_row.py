@@ -18,7 +18,7 @@ from tidemill.plan.predicates import TRUE, conjunction, conjuncts
 from tidemill.plan.rewrite import map_expr, outer_refs
 from tidemill.plan.rules.construct import choose, column, columns, join
 from tidemill.plan.rules.correlation import correlate_groups
-from tidemill.plan.rules.empty_groups import or_of_nothing, refuse_user_calls
+from tidemill.plan.rules.empty_groups import or_value_over_no_rows, refuse_user_calls
 
 
 @dataclass(frozen=True, slots=True)
@@ -29,13 +29,13 @@ class SingleRow:
     values: tuple[Expr, ...]
     conditions: tuple[Expr, ...] = ()
 
-    def over(self, found: tuple[Expr, ...]) -> tuple[tuple[Expr, ...], Expr]:
-        """The values and whether there is a row, where ``found`` are the aggregate's columns beside the outer
-        row's."""
+    def over(self, aggregate_columns: tuple[Expr, ...]) -> tuple[tuple[Expr, ...], Expr]:
+        """The values, and whether there is a row. ``aggregate_columns``: the aggregate's columns in the
+        joined row."""
 
         def one(expr: Expr) -> Expr:
             if isinstance(expr, InputRef):
-                return found[expr.index]
+                return aggregate_columns[expr.index]
             if isinstance(expr, OuterRef):
                 outer = InputRef(type=expr.type, index=expr.index)
                 return outer if expr.level == 1 else replace(expr, level=expr.level - 1)
@@ -73,10 +73,10 @@ def _inlined(expr: Expr, inner: tuple[Expr, ...]) -> Expr:
 
 
 def join_single_row(plan: n.LogicalNode, single: SingleRow) -> tuple[n.LogicalNode, tuple[Expr, ...], Expr]:
-    """``plan`` with the aggregate's columns as extra columns; over these the values, and whether there is
-    a row."""
-    wide, found = join_aggregate(plan, single.aggregate)
-    return wide, *single.over(found)
+    """``plan`` with the aggregate's columns as extra columns, the values over them, and whether there is a
+    row."""
+    wide, aggregate_columns = join_aggregate(plan, single.aggregate)
+    return wide, *single.over(aggregate_columns)
 
 
 def join_aggregate(plan: n.LogicalNode, aggregate: n.Aggregate) -> tuple[n.LogicalNode, tuple[Expr, ...]]:
@@ -87,10 +87,12 @@ def join_aggregate(plan: n.LogicalNode, aggregate: n.Aggregate) -> tuple[n.Logic
     """
     if any(True for _ in outer_refs(aggregate)):
         refuse_user_calls(aggregate)
-    found = correlate_groups(plan, aggregate)
-    wide = join(plan, found.plan, n.JoinKind.LEFT, found.condition)
+    correlated = correlate_groups(plan, aggregate)
+    wide = join(plan, correlated.plan, n.JoinKind.LEFT, correlated.condition)
     first = len(plan.fields)
-    return wide, tuple(or_of_nothing(column(wide, first + i), c) for i, c in enumerate(aggregate.calls))
+    return wide, tuple(
+        or_value_over_no_rows(column(wide, first + i), c) for i, c in enumerate(aggregate.calls)
+    )
 
 
 def where_present(value: Expr, present: Expr) -> Expr:

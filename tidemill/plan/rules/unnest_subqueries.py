@@ -37,7 +37,7 @@ from tidemill.plan.rules.construct import (
 from tidemill.plan.rules.correlation import correlate
 from tidemill.plan.rules.determinism import has_subquery
 from tidemill.plan.rules.lateral import lateral_join
-from tidemill.plan.rules.membership import aggregated, join_members, mark, matched
+from tidemill.plan.rules.membership import aggregated, join_mark, join_matches, join_members
 from tidemill.plan.rules.push_filters import filtered
 from tidemill.plan.rules.single_row import (
     SingleRow,
@@ -77,7 +77,7 @@ def unnested(plan: n.LogicalNode) -> n.LogicalNode:
 
 
 def _filter(node: n.Filter) -> n.LogicalNode:
-    """Plain conjuncts first: fewer rows to join."""
+    """Conjuncts without subqueries come first, so fewer rows are joined."""
     parts = conjuncts(node.condition)
     plan = filtered(node.input, (p for p in parts if not has_subquery(p)))
     for part in (p for p in parts if has_subquery(p)):
@@ -97,7 +97,7 @@ def _semi_or_anti(plan: n.LogicalNode, part: Expr) -> n.LogicalNode | None:
 
 @contextmanager
 def _at(position: Position | None) -> Iterator[None]:
-    """Errors know where the subquery stands."""
+    """Adds the subquery's position to errors."""
     try:
         yield
     except NotSupportedError as e:
@@ -109,16 +109,16 @@ def _joined(plan: n.LogicalNode, inner: Exists | InSubquery, kind: n.JoinKind) -
     if isinstance(inner, Exists):
         rows = unnested(inner.plan)
         if single_row(rows) is not None:
-            return None  # as a join it would lack the row of what nothing is in
-        found = correlate(plan, rows)
-        return join(plan, found.plan, kind, found.condition)
+            return None  # a join would lose the subquery's row over no rows
+        correlated = correlate(plan, rows)
+        return join(plan, correlated.plan, kind, correlated.condition)
     if not any(has_subquery(x) for x in inner.operands):
         return join_members(plan, inner.operands, unnested(inner.plan), kind)
     return None
 
 
 def _by_columns(plan: n.LogicalNode, part: Expr) -> n.LogicalNode:
-    """A condition with subqueries somewhere inside: joined columns, a Filter, the columns dropped."""
+    """A condition with nested subqueries: joins their columns, filters, and drops the columns."""
     width = len(plan.fields)
     names = [f.name for f in plan.fields]
     wide, condition = _replaced(plan, _certain(part))
@@ -126,8 +126,7 @@ def _by_columns(plan: n.LogicalNode, part: Expr) -> n.LogicalNode:
 
 
 def _certain(condition: Expr) -> Expr:
-    """``condition`` of which only TRUE counts: an IN in it may be FALSE where it is NULL, and is looked up
-    without counting what is NULL."""
+    """``condition`` if only TRUE counts: a NULL of an IN may become FALSE, so no join has to count NULLs."""
     if isinstance(condition, InSubquery):
         return replace(condition, type=condition.type.with_nullable(False))
     if isinstance(condition, Call) and condition.function in ("AND", "OR"):
@@ -168,9 +167,9 @@ def _lateral(node: n.LateralJoin) -> n.LogicalNode:
 
 
 def _in_outer_join(node: n.Join | n.LateralJoin) -> NotSupportedError:
-    found = next(x for x in node.condition.walk() if isinstance(x, Subquery))
+    subquery = next(x for x in node.condition.walk() if isinstance(x, Subquery))
     message = f"A subquery in the condition of {node.kind.value} is not supported"
-    return NotSupportedError(message, position=found.position)
+    return NotSupportedError(message, position=subquery.position)
 
 
 def _replaced(plan: n.LogicalNode, expr: Expr) -> tuple[n.LogicalNode, Expr]:
@@ -178,11 +177,11 @@ def _replaced(plan: n.LogicalNode, expr: Expr) -> tuple[n.LogicalNode, Expr]:
     state = [plan]
     rows: Rows = {}
 
-    def one(found: Expr) -> Expr:
-        if not isinstance(found, Subquery):
-            return found
-        with _at(found.position):
-            state[0], value = _value(state[0], found, rows)
+    def one(part: Expr) -> Expr:
+        if not isinstance(part, Subquery):
+            return part
+        with _at(part.position):
+            state[0], value = _value(state[0], part, rows)
         return value
 
     rewritten = map_expr(expr, one)
@@ -190,8 +189,8 @@ def _replaced(plan: n.LogicalNode, expr: Expr) -> tuple[n.LogicalNode, Expr]:
 
 
 Rows = dict[int, tuple[n.Aggregate, tuple[Expr, ...]]]
-"""By an aggregate's identity the aggregate, and its columns where it has been joined: a comparison with ALL
-asks for several of them."""
+"""The aggregates that are already joined, by identity, with their columns: a comparison with ALL reads
+several values of one aggregate."""
 
 
 def _value(plan: n.LogicalNode, expr: Expr, rows: Rows) -> tuple[n.LogicalNode, Expr]:
@@ -200,20 +199,20 @@ def _value(plan: n.LogicalNode, expr: Expr, rows: Rows) -> tuple[n.LogicalNode, 
     if isinstance(expr, Exists):
         return _existence(plan, unnested(expr.plan))
     assert isinstance(expr, InSubquery)
-    return mark(plan, expr.operands, unnested(expr.plan), certain=not expr.type.nullable)
+    return join_mark(plan, expr.operands, unnested(expr.plan), certain=not expr.type.nullable)
 
 
 def _scalar(plan: n.LogicalNode, single: SingleRow, rows: Rows) -> tuple[n.LogicalNode, Expr]:
-    known = rows.get(id(single.aggregate))
-    if known is None:
+    joined_row = rows.get(id(single.aggregate))
+    if joined_row is None:
         plan, columns_of_it = join_aggregate(plan, single.aggregate)
-        known = rows[id(single.aggregate)] = single.aggregate, columns_of_it
-    values, present = single.over(known[1])
+        joined_row = rows[id(single.aggregate)] = single.aggregate, columns_of_it
+    values, present = single.over(joined_row[1])
     return plan, where_present(values[0], present)
 
 
 def _at_most_one(plan: n.LogicalNode) -> SingleRow:
-    """The row of ``plan``: by its form, else by SINGLE_VALUE."""
+    """The single row of ``plan``: by its form, otherwise by SINGLE_VALUE."""
     kind = plan.fields[0].type.with_nullable(True)
     return single_row(plan) or aggregated(plan, ("SINGLE_VALUE", (0,), kind))
 
@@ -226,6 +225,6 @@ def _existence(plan: n.LogicalNode, inner: n.LogicalNode) -> tuple[n.LogicalNode
         wide, _, present = join_single_row(plan, single)
         return wide, test("IS TRUE", present)
     if outer_refs_at(inner, 1):
-        return matched(plan, (), inner)
+        return join_matches(plan, (), inner)
     wide, (count,), _ = join_single_row(plan, aggregated(inner, ("COUNT", (), NOT_NULL_BIGINT)))
     return wide, predicate(">", count, bigint(0))

@@ -13,7 +13,7 @@ from tidemill.errors import InternalError, NotSupportedError
 from tidemill.operators.arrival import ArrivalSpec
 from tidemill.physical import nodes as p
 from tidemill.physical.explain.attributes import node_name
-from tidemill.physical.traits.event_time import hands_time_on, waits_for_arrival
+from tidemill.physical.traits.event_time import needs_arrival_order, passes_watermarks
 from tidemill.physical.traits.mini_batch import Mode
 from tidemill.physical.tree import walk
 from tidemill.plan.expressions import Call, Expr, InputRef, Literal
@@ -55,7 +55,7 @@ def _(node: p.WatermarkAssigner, context: CompileContext, sequenced: bool) -> g.
 def _as_they_came(node: p.WatermarkAssigner, context: CompileContext, sequenced: bool) -> g.ExecNode:
     """The input of ``node`` in the order of its source; with ``$seq`` where that tells splits."""
     sequenced = sequenced or _has_splits(node)
-    if not waits_for_arrival(node):
+    if not needs_arrival_order(node):
         return compile_node(node.input, context, sequenced)
     below = compile_node(node.input, context, True)
     fields = tuple(Field(c, f.type) for c, f in zip(below.columns, node.input.fields, strict=True))
@@ -108,7 +108,7 @@ def timed_rows(
     below = compile_node(source, context, sequenced)
     if below.timed:
         return below
-    holder = next((n for n in walk(source) if not hands_time_on(n)), source)
+    holder = next((n for n in walk(source) if not passes_watermarks(n)), source)
     raise NotSupportedError(
         f"{node_name(node)} requires a time attribute, but the result of {node_name(holder)} has none",
         hint="A watermark passes through filters, projections, UNION ALL, OVER by its time, the first rows "

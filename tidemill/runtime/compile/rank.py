@@ -20,7 +20,7 @@ from tidemill.operators.rows.ordering import OrderKey, by_columns
 from tidemill.operators.rows.stored_before import Late
 from tidemill.physical import nodes as p
 from tidemill.physical.names import free_name
-from tidemill.physical.sinks import goes_by_columns
+from tidemill.physical.sinks import keeps_greatest_row
 from tidemill.physical.traits.event_time import waits_for_first
 from tidemill.plan.expressions import SortKey
 from tidemill.runtime import graph as g
@@ -174,7 +174,7 @@ def materialized(sink: p.Sink, context: CompileContext) -> g.ExecNode:
         columns=columns_of(inputs),
         partition=partition,
         key_names=_columns_of_key(sink, partition, inputs),
-        order=by_columns(columns_of(inputs), greatest_first=latest) if goes_by_columns(sink) else (),
+        order=by_columns(columns_of(inputs), greatest_first=latest) if keeps_greatest_row(sink) else (),
         start=1,
         end=1,
         latest=latest,

@@ -8,7 +8,7 @@ from tidemill.changelog.rowkind import INSERT_ONLY
 from tidemill.config.option import Configuration
 from tidemill.operators.last_arrived import LastArrivedSpec
 from tidemill.physical import nodes as p
-from tidemill.physical.sinks import arrives_by_time, meets_in_disorder
+from tidemill.physical.sinks import arrives_by_time, may_conflict_across_tasks
 from tidemill.runtime import graph as g
 from tidemill.runtime.compile.constraints import constraints
 from tidemill.runtime.compile.context import CompileContext
@@ -25,7 +25,7 @@ def compile_sink(sink: p.Sink, context: CompileContext, config: Configuration) -
     """The exec node whose rows the sink gets."""
     if sink.materialize:
         node = materialized(sink, context)
-    elif meets_in_disorder(sink):
+    elif may_conflict_across_tasks(sink):
         node = _last_arrived(sink, context)
     else:
         node = compile_node(sink.input, context, False)

@@ -30,9 +30,9 @@ from tidemill.operators.window.shared_values import SharedValuesSpec
 from tidemill.operators.window.triggers.processing_time import ByClockSpec
 from tidemill.operators.window.triggers.trigger import AT_END, Trigger
 from tidemill.physical import nodes as p
-from tidemill.physical.aggregates.parts import starts_tell
+from tidemill.physical.aggregates.parts import needs_window_start
 from tidemill.physical.names import free_name
-from tidemill.physical.traits.event_time import comes_at_its_time
+from tidemill.physical.traits.event_time import is_emitted_at_its_time
 from tidemill.runtime import graph as g
 from tidemill.runtime.compile.aggregate import call_spec, partitioned, shared_keys
 from tidemill.runtime.compile.context import CompileContext
@@ -158,7 +158,7 @@ def _buckets(node: p.WindowAggregate) -> Buckets | Everywhere | None:
         return None
     fields, count = node.input.fields, node.spread.buckets
     sets = tuple(tuple(fields[c].name for c in columns) for columns in node.spread.sets)
-    if not starts_tell(node):
+    if not needs_window_start(node):
         return Buckets(column=_BUCKET, of=tuple(chain.from_iterable(sets)), count=count)
     return Everywhere(
         column=_BUCKET,
@@ -184,7 +184,7 @@ def _spec(
         time=TIME,
         columns=columns,
         output=output,
-        bucket=_BUCKET if node.spread is not None and starts_tell(node) else "",
+        bucket=_BUCKET if node.spread is not None and needs_window_start(node) else "",
         hot=HOT_ROWS,
         itself=_itself(node),
         trigger=trigger(node.emit),
@@ -192,7 +192,7 @@ def _spec(
         **facts,
     )
     window = node.window
-    if not node.attached and window.kind.made_by_rows:
+    if not node.attached and window.kind.is_data_driven:
         return made_by_rows(shape, window)
     if node.reuse is not None and node.emit is None:
         inputs = node.input.fields
@@ -231,10 +231,10 @@ def _behind(node: p.WindowAggregate | p.WindowsOfRows) -> int:
     A row at the very end of a window that rows make is one of it. If rows come at their time, this row comes
     with the watermark that follows the window's last millisecond, so the window waits for it.
     """
-    grows = node.window.kind.made_by_rows and not node.window.proctime
+    grows = node.window.kind.is_data_driven and not node.window.proctime
     if not grows or (isinstance(node, p.WindowAggregate) and node.attached):
         return 0
-    return int(comes_at_its_time(node.input))
+    return int(is_emitted_at_its_time(node.input))
 
 
 def zone_of(node: p.WindowAggregate | p.WindowsOfRows, context: CompileContext) -> Clock:
@@ -292,7 +292,7 @@ def _itself(node: p.WindowAggregate) -> str:
 
 
 def _windows(node: p.WindowAggregate) -> Assigner:
-    if node.window.kind.made_by_rows:
+    if node.window.kind.is_data_driven:
         # Rows are in their windows already, whose starts are keys.
         return Tumble(size=max(node.window.size, 1))
     return assigner_of(node.window)

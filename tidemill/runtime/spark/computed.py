@@ -6,7 +6,6 @@ from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, field
 
 import pyarrow as pa
-from pyspark import Accumulator
 
 from tidemill.connectors.api import BatchMap
 from tidemill.connectors.worker_errors import WorkerError
@@ -15,7 +14,7 @@ from tidemill.functions.arrays.api import Inexact
 from tidemill.functions.arrays.expressions import Projection, Rows
 from tidemill.operators.api import AGAIN
 from tidemill.runtime.spark.exchange import MarkedRows
-from tidemill.runtime.spark.kernel import Report
+from tidemill.runtime.spark.kernel import Reports
 from tidemill.runtime.spark.watermark_stage import task_number
 
 
@@ -34,7 +33,7 @@ class Computed:
     names: tuple[str, ...]
     epoch: int
     then: BatchMap
-    report: Accumulator[Report] = field(compare=False)
+    report: Reports = field(compare=False)
     marked: MarkedRows | None = None
 
     def __call__(self, batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:

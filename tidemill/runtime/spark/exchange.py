@@ -31,7 +31,7 @@ from tidemill.changelog.rowkind import RowKind
 from tidemill.changelog.watermarks import WATERMARK_COLUMN, Control, Prefix
 from tidemill.operators.api import HASH_COLUMN, Condensing, LocalPhase, Summary
 from tidemill.operators.buckets import Buckets, Everywhere
-from tidemill.operators.rows.copies import LOCAL_GAIN, SAMPLE_ROWS, repeats
+from tidemill.operators.rows.copies import LOCAL_GAIN, SAMPLE_ROWS, is_worth_combining
 from tidemill.runtime.spark.block_files import BlockReader, BlockWriter, binary_of
 from tidemill.runtime.spark.watermark_stage import Handover, task_number
 from tidemill.state.slices import KEY_GROUP_BITS
@@ -324,7 +324,7 @@ def partition_of(hashes: Hashes, partitions: int) -> Hashes:
 
 def _repeats(table: pa.Table) -> bool:
     """Whether keys may repeat often enough to combine."""
-    return repeats(table.column(HASH_COLUMN).chunk(0).slice(0, SAMPLE_ROWS).to_numpy(), len(table))
+    return is_worth_combining(table.column(HASH_COLUMN).chunk(0).slice(0, SAMPLE_ROWS).to_numpy(), len(table))
 
 
 def _split(table: pa.Table, partitions: int) -> Iterator[tuple[int, pa.Table]]:

@@ -95,6 +95,11 @@ def give_up(context: SparkContext, group: str) -> None:
         _keep_giving_up(context, group, ended)
 
 
+def group_of(context: SparkContext) -> str:
+    """The group that this thread's work belongs to; '' for none."""
+    return context.getLocalProperty(_GROUP[0]) or ""
+
+
 def was_given_up(group: str) -> bool:
     """Whether the group is one of the last that were given up."""
     return _GROUPS.was_given_up(group)

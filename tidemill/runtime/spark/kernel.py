@@ -10,11 +10,11 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, field, replace
-from typing import Any
+from typing import Any, Protocol
 from uuid import uuid4
 
 import pyarrow as pa
-from pyspark import Accumulator, AccumulatorParam
+from pyspark import AccumulatorParam
 
 from tidemill.changelog.watermarks import END, NONE, Control, SplitMarks, held_back, split_key
 from tidemill.connectors.api import BatchMap, Splits
@@ -31,6 +31,14 @@ from tidemill.state.slices import Slice, key_groups
 from tidemill.state.store import StateStore
 
 Report = dict[str, dict[str, Any]]
+
+
+class Reports(Protocol):
+    """Carries what tasks report to the driver: an accumulator, or what travels with a resident task."""
+
+    def add(self, term: Report) -> None: ...
+
+
 LATE_ROWS = "late rows"
 """What a task's tokens of the table of late rows are reported as, and the id of its sink."""
 
@@ -173,7 +181,7 @@ class KernelTask:
     time: int
     inputs: tuple[ShuffledInput | ChainedInput, ...]
     then: BatchMap | None
-    report: Accumulator[Report] = field(compare=False)
+    report: Reports = field(compare=False)
     event_time: EpochTime = field(default_factory=EpochTime)
     clocked: frozenset[str] = frozenset()
     late: LateWriter | None = None

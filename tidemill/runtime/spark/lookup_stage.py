@@ -11,7 +11,6 @@ from dataclasses import dataclass, field
 
 import numpy as np
 import pyarrow as pa
-from pyspark import Accumulator
 
 from tidemill.changelog.batch import contiguous
 from tidemill.changelog.columns import Ints, single, vector
@@ -21,7 +20,7 @@ from tidemill.connectors.lookup.keyed_rows import KeyedRows, Keys, complete
 from tidemill.connectors.worker_errors import WorkerError
 from tidemill.errors import TidemillError
 from tidemill.runtime.spark.exchange import chunks
-from tidemill.runtime.spark.kernel import Report
+from tidemill.runtime.spark.kernel import Reports
 from tidemill.runtime.spark.settings import ARROW_ROWS_PER_BATCH
 from tidemill.runtime.spark.watermark_stage import task_number
 
@@ -47,7 +46,7 @@ class LookupStage:
     bundle: int | None = None
     kind: int | None = None
     epoch: int = 0
-    report: Accumulator[Report] | None = field(default=None, compare=False)
+    report: Reports | None = field(default=None, compare=False)
 
     def __call__(self, batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
         first, table, requests = task_number() << _TASK_ROWS, held(self.scope, self.asking), 0

@@ -7,10 +7,9 @@ from dataclasses import dataclass
 from typing import Any
 
 import pyarrow as pa
-from pyspark import Accumulator
 
 from tidemill.connectors.api import BatchMap
-from tidemill.runtime.spark.kernel import Report
+from tidemill.runtime.spark.kernel import Reports
 from tidemill.runtime.spark.watermark_stage import task_number
 
 _READ = "read"
@@ -24,7 +23,7 @@ class CountedReading:
     source: str
     reading: str
     epoch: int
-    report: Accumulator[Report]
+    report: Reports
     then: BatchMap | None
 
     def __call__(self, batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:

@@ -35,6 +35,8 @@ cheap compiler. A job's first seconds take a tenth to a seventh less of the proc
 DEFAULT_MASTER = "local[*,3]"
 """All cores; a task whose Python worker died is tried again, as on a cluster."""
 MASTER, PYTHON = "spark.master", "spark.pyspark.python"
+SOCKET_FOLDER = "spark.python.unix.domain.socket.dir"
+"""Of the sockets between the driver, the JVM and Python workers within one machine."""
 
 _STATIC: dict[str, str] = {
     "spark.app.name": "tidemill",
@@ -97,6 +99,11 @@ def is_within_machine(master: str) -> bool:
     return master == "local" or master.startswith("local[")
 
 
+def chosen_master(options: Mapping[str, str]) -> str:
+    """The master of an application that starts with a session's options."""
+    return {**_environment(), **spark_options(options)}[MASTER]
+
+
 def spark_settings(options: Mapping[str, str]) -> dict[str, str]:
     """All of Spark's settings for a session's options."""
     settings = {**_STATIC, **RUNTIME, **_driver_java(), **_environment()}
@@ -155,7 +162,7 @@ def unix_sockets(folder: str) -> dict[str, str]:
     """
     if len(os.fsencode(os.path.join(folder, _SOCKET_NAME))) > _LONGEST_SOCKET_PATH:
         return {}
-    return {"spark.python.unix.domain.socket.enabled": "true", "spark.python.unix.domain.socket.dir": folder}
+    return {"spark.python.unix.domain.socket.enabled": "true", SOCKET_FOLDER: folder}
 
 
 def _shipping(settings: dict[str, str]) -> dict[str, str]:

@@ -26,7 +26,7 @@ WARM = (
     "pandas",
     "tidemill.connectors.filesystem.source",
     "tidemill.connectors.formats.csv.decode",
-    "tidemill.runtime.spark.epoch_frames",
+    "tidemill.runtime.spark.epoch.frames",
     "tidemill.runtime.spark.kernel",
 )
 _ENDED = 1

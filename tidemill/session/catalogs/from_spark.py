@@ -69,8 +69,8 @@ class SparkDatabases(Mapping[str, Database]):
 
     @cached_property
     def _names(self) -> tuple[str, ...]:
-        found = self._spark().sql(f"SHOW NAMESPACES IN {quote(self._catalog)}").collect()
-        return tuple(row[0] for row in found)
+        rows = self._spark().sql(f"SHOW NAMESPACES IN {quote(self._catalog)}").collect()
+        return tuple(row[0] for row in rows)
 
 
 class SparkTables(dict[str, CatalogTable | CatalogView]):
@@ -98,11 +98,11 @@ class SparkTables(dict[str, CatalogTable | CatalogView]):
 
     def __iter__(self) -> Iterator[str]:
         where = f"{quote(self._catalog)}.{quote(self._database)}"
-        found = self._spark().sql(f"SHOW TABLES IN {where}").collect()
-        return iter([row["tableName"] for row in found if not row["isTemporary"]])
+        rows = self._spark().sql(f"SHOW TABLES IN {where}").collect()
+        return iter([row["tableName"] for row in rows if not row["isTemporary"]])
 
 
 def spark_catalogs(spark: Spark) -> CatalogKind:
     return CatalogKind(
-        options=(DEFAULT_DATABASE, CATALOG), make=lambda name, found: SparkCatalog(name, found, spark)
+        options=(DEFAULT_DATABASE, CATALOG), make=lambda name, options: SparkCatalog(name, options, spark)
     )

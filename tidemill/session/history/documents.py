@@ -1,7 +1,6 @@
-"""What was seen of a job as JSON, and back: a gateway's store keeps it for the processes to come. And what
-there is to know of a job that has ended.
+"""Converts the view of a job to JSON and back, for a gateway's store, and writes the record of an ended job.
 
-Bounded as a look is: the plan, what each node has done, the last epochs and failures.
+The documents have bounded size, like a view: the plan, the totals of each node, the last epochs and failures.
 """
 
 from __future__ import annotations
@@ -18,7 +17,7 @@ from tidemill.session.history.watch import Failure, JobLook, NodeTotals
 Json = dict[str, Any]
 VERSION = 1
 _TOLD = ("statement", "options", "directory")
-"""What documents of earlier versions lack, as they do ``savepoints``."""
+"""Keys that documents of earlier versions lack, besides ``savepoints``."""
 _COUNTS = ("name", "epochs_done", "rows_in", "rows_out", "late", "resumed")
 
 
@@ -35,9 +34,11 @@ def document(look: JobLook) -> Json:
 
 
 def record(ended: JobEnded, seen: JobLook | None) -> Json:
-    """All of a run. ``seen``: what was seen of it on its way; of a batch job nothing but its plan is."""
+    """The record of a run. ``seen``: the live view; a batch job has none."""
     look = seen or JobLook(rows_in=rows_from_sources(ended.operators), rows_out=ended.rows_out)
-    told = replace(look, name=ended.name, plan=ended.plan, statement=ended.statement, options=ended.options)
+    full_view = replace(
+        look, name=ended.name, plan=ended.plan, statement=ended.statement, options=ended.options
+    )
     return {
         "version": VERSION,
         "id": ended.job_id,
@@ -46,7 +47,7 @@ def record(ended: JobEnded, seen: JobLook | None) -> Json:
         "error": masked(ended.error),
         "begun": int(ended.begun * 1000),
         "ended": int(ended.ended * 1000),
-        **document(told),
+        **document(full_view),
         "stages": [asdict(stage) | {"skew": stage.skew} for stage in ended.stages],
         "operators": [asdict(operator) for operator in ended.operators],
         "slow": [asdict(task) for task in ended.slow],
@@ -56,20 +57,20 @@ def record(ended: JobEnded, seen: JobLook | None) -> Json:
     }
 
 
-def restored(kept: Json) -> JobLook:
+def restored(stored: Json) -> JobLook:
     return JobLook(
-        **{name: kept[name] for name in _COUNTS},
-        **{name: kept[name] for name in _TOLD if name in kept},
-        savepoints=tuple(SavepointWritten(**savepoint) for savepoint in kept.get("savepoints", ())),
-        plan=tuple(map(_node, kept["plan"])),
-        nodes={key: NodeTotals(**totals) for key, totals in kept["nodes"].items()},
-        epochs=tuple(EpochProgress(**epoch) for epoch in kept["epochs"]),
-        failures=tuple(Failure(at, JobFailed(**event)) for at, event in kept["failures"]),
+        **{name: stored[name] for name in _COUNTS},
+        **{name: stored[name] for name in _TOLD if name in stored},
+        savepoints=tuple(SavepointWritten(**savepoint) for savepoint in stored.get("savepoints", ())),
+        plan=tuple(map(_node, stored["plan"])),
+        nodes={key: NodeTotals(**totals) for key, totals in stored["nodes"].items()},
+        epochs=tuple(EpochProgress(**epoch) for epoch in stored["epochs"]),
+        failures=tuple(Failure(at, JobFailed(**event)) for at, event in stored["failures"]),
     )
 
 
 def _epoch(epoch: EpochProgress) -> Json:
-    """Without its nodes: they are in the totals."""
+    """An epoch without its nodes, whose counts are in the totals."""
     return {name: value for name, value in asdict(epoch).items() if name != "nodes"}
 
 

@@ -1,4 +1,4 @@
-"""What a session tells of its jobs: watched while they run, kept when they have ended."""
+"""Records a session's jobs: a live view while they run, and a history record after their end."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ Event = Callable[[JobEvent], None]
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Keeper:
-    """``metrics``: where jobs are counted, if that is not done elsewhere."""
+    """``metrics``: counts the jobs; None if they are counted elsewhere."""
 
     records: Records
     watch: JobWatch = field(default_factory=JobWatch)
@@ -32,11 +32,12 @@ class Keeper:
 
     @property
     def keeps(self) -> bool:
-        """Whether jobs that end are kept, or only watched."""
+        """Whether ended jobs are recorded, or running jobs only watched."""
         return self.records.most > 0
 
     def beside(self, on_progress: Progress, on_event: Event) -> tuple[Progress, Event]:
-        """What hears of a job: this, then those."""
+        """Callbacks that record a job's progress and events, and then call ``on_progress`` and
+        ``on_event``."""
 
         def progress(epoch: EpochProgress) -> None:
             self.watch.epoch(epoch)
@@ -55,7 +56,7 @@ class Keeper:
         return progress, event
 
     def _keep(self, ended: JobEnded) -> None:
-        """A job does not fail because its history cannot be written: there is a warning."""
+        """Writes the job's record. If this fails, it warns; the job does not fail."""
         document = record(ended, self.watch.look(ended.job_id))
         try:
             self.records.add(ended.begun, ended.job_id, document)
@@ -64,6 +65,6 @@ class Keeper:
 
 
 def own_records(config: Configuration, default: str = "") -> Records:
-    """Where this user's jobs are kept that no gateway runs; ``default`` is another place for it."""
+    """The history of this user's jobs outside a gateway. ``default``: a folder other than the usual one."""
     folder = config.read(history_options.DIRECTORY) or default or os.path.join(state_directory(), _FOLDER)
     return Records(folder, config.read(history_options.MAX_JOBS))

@@ -47,13 +47,13 @@ class NodeTotals:
 
     @property
     def skew(self) -> float:
-        """How many times the rows of an average partition the fullest one got; 0 where none got any."""
+        """The rows of the fullest partition, relative to the average partition; 0 without rows."""
         if not self.partitions:
             return 0.0
         return max(self.partitions.values()) * len(self.partitions) / max(sum(self.partitions.values()), 1)
 
     def after(self, epoch: NodeProgress) -> NodeTotals:
-        """A node whose state an epoch does not touch has it still."""
+        """The totals after another epoch. A node that the epoch does not touch keeps its state sizes."""
         touched = epoch if epoch.state_bytes else self
         return NodeTotals(
             rows_in=self.rows_in + epoch.rows_in,
@@ -79,9 +79,10 @@ class Failure:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class JobLook:
-    """A job as it was when somebody looked. ``running``: the epoch under way; ``rows_in`` and the like: of
-    all ``epochs_done``, of which ``epochs`` has the last, without their nodes. ``resumed``: the epoch after
-    which it went on, None where it began anew. ``statement`` to ``directory``: as in JobBegun."""
+    """A view of a job at one time. ``running``: the current epoch. ``rows_in``, ``rows_out`` and ``late``
+    count all ``epochs_done``; ``epochs`` has only the last ones, without their nodes. ``resumed``: the epoch
+    after which the job resumed, None if it started without a checkpoint. ``statement`` to ``directory``: as
+    in JobBegun."""
 
     name: str = ""
     statement: str = ""
@@ -156,7 +157,7 @@ class _Job:
 
 @dataclass(slots=True)
 class JobWatch:
-    """``clock`` gives seconds since 1970."""
+    """Collects the events and epochs of jobs. ``clock``: seconds since 1970."""
 
     clock: Callable[[], float] = time.time
     _jobs: OrderedDict[str, _Job] = field(default_factory=OrderedDict)
@@ -190,32 +191,32 @@ class JobWatch:
             self._job(progress.job_id).add(progress)
 
     def changes(self, job_id: str) -> int:
-        """Grows with each epoch and event of a job; 0 for one that nothing is known of."""
+        """The number of epochs and events of a job so far; 0 for an unknown job."""
         with self._lock:
-            found = self._jobs.get(job_id)
-            return 0 if found is None else found.changes
+            job = self._jobs.get(job_id)
+            return 0 if job is None else job.changes
 
     def put_back(self, job_id: str, look: JobLook) -> None:
-        """What an earlier process has seen of a job."""
+        """Restores the view that an earlier process had of a job."""
         with self._lock:
-            found = self._job(job_id)
-            found.name, found.plan, found.nodes = look.name, look.plan, dict(look.nodes)
-            found.statement, found.options, found.directory = look.statement, look.options, look.directory
-            found.savepoints.extend(look.savepoints)
-            found.epochs.extend(look.epochs)
-            found.failures.extend(look.failures)
-            found.done, found.resumed = look.epochs_done, look.resumed
-            found.rows_in, found.rows_out, found.late = look.rows_in, look.rows_out, look.late
+            job = self._job(job_id)
+            job.name, job.plan, job.nodes = look.name, look.plan, dict(look.nodes)
+            job.statement, job.options, job.directory = look.statement, look.options, look.directory
+            job.savepoints.extend(look.savepoints)
+            job.epochs.extend(look.epochs)
+            job.failures.extend(look.failures)
+            job.done, job.resumed = look.epochs_done, look.resumed
+            job.rows_in, job.rows_out, job.late = look.rows_in, look.rows_out, look.late
 
     def look(self, job_id: str) -> JobLook | None:
-        """None for a job that nothing is known of."""
+        """The current view of a job; None for an unknown job."""
         with self._lock:
-            found = self._jobs.get(job_id)
-            return None if found is None else found.look()
+            job = self._jobs.get(job_id)
+            return None if job is None else job.look()
 
     def _job(self, job_id: str) -> _Job:
-        found = self._jobs.setdefault(job_id, _Job())
+        job = self._jobs.setdefault(job_id, _Job())
         self._jobs.move_to_end(job_id)
         if len(self._jobs) > JOBS:
             self._jobs.popitem(last=False)
-        return found
+        return job

@@ -14,25 +14,25 @@ from tidemill.sql import statements as s
 
 
 def added(change: s.AddPartitions, table: CatalogTable) -> CatalogTable:
-    held = list(table.partitions)
+    partitions = list(table.partitions)
     for values, options in change.partitions:
         made = Partition(values=_ordered(values, table), options=options)
-        if made.values not in [p.values for p in held]:
-            held.append(made)
+        if made.values not in [p.values for p in partitions]:
+            partitions.append(made)
         elif not change.if_not_exists:
             raise ValidationError(f"Partition {_spec(values)} of table {_place(table)} already exists.")
-    return replace(table, partitions=tuple(held))
+    return replace(table, partitions=tuple(partitions))
 
 
 def dropped(change: s.DropPartitions, table: CatalogTable) -> CatalogTable:
-    held = table.partitions
+    partitions = table.partitions
     for values in change.partitions:
         gone = _ordered(values, table)
-        left = tuple(p for p in held if p.values != gone)
-        if len(left) == len(held) and not change.if_exists:
+        left = tuple(p for p in partitions if p.values != gone)
+        if len(left) == len(partitions) and not change.if_exists:
             raise ValidationError(f"Partition {_spec(values)} of table {_place(table)} does not exist.")
-        held = left
-    return replace(table, partitions=held)
+        partitions = left
+    return replace(table, partitions=partitions)
 
 
 def listed(table: CatalogTable, wanted: s.Options) -> list[str]:

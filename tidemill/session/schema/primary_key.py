@@ -47,14 +47,14 @@ def with_key(table: CatalogTable, key: Constraint | None, *, make_not_null: bool
 
 def _check_columns(table: CatalogTable, key: Constraint, name: str) -> None:
     for column in key.columns:
-        held = find(table.columns, column)
-        if held is None:
+        key_column = find(table.columns, column)
+        if key_column is None:
             raise ValidationError(
                 f"Primary key column '{column}' is not defined in the schema at {key.position}",
                 position=key.position,
                 expected=tuple(c.name for c in table.physical_columns),
             )
-        if held.kind is not ColumnKind.PHYSICAL:
+        if key_column.kind is not ColumnKind.PHYSICAL:
             raise ValidationError(
                 f"Could not create a PRIMARY KEY with column '{column}' at {key.position}.\n"
                 "A PRIMARY KEY constraint must be declared on physical columns.",
@@ -71,8 +71,8 @@ def _check_columns(table: CatalogTable, key: Constraint, name: str) -> None:
 
 def _check_not_null(table: CatalogTable, key: Constraint, name: str) -> None:
     for column in key.columns:
-        held = find(table.columns, column)
-        if held is not None and held.type.nullable:
+        key_column = find(table.columns, column)
+        if key_column is not None and key_column.type.nullable:
             raise ValidationError(
                 f"Invalid primary key '{name}'. Column '{column}' is nullable.", position=key.position
             )

@@ -1,8 +1,8 @@
 """Expressions: operators with parentheses where precedence needs them, literals, names, constructors.
 
-Parentheses are decided as Calcite decides them: each operator has a strength to its left and to its right,
-and an expression is put into parentheses where what stands beside it binds more strongly. Those that were
-written and say nothing go.
+Parentheses follow Calcite: each operator has a binding strength to its left and to its right, and an
+expression gets parentheses if its neighbour binds more strongly. Needless parentheses of the text are
+dropped.
 """
 
 from __future__ import annotations
@@ -61,7 +61,7 @@ class Printer:
     others: dict[type[exp.Expr], Callable[[Printer, exp.Expr], str]] = field(repr=False)
 
     def text(self, node: exp.Expr, left: int = 0, right: int = 0) -> str:
-        """``left`` and ``right``: how strongly the neighbours bind; 0 where there are none."""
+        """``left`` and ``right``: how strongly the neighbours bind; 0 if there are none."""
         node = _bare(node)
         strength = _strength(node)
         if strength and (left > strength or (right and strength + 1 <= right)):
@@ -122,16 +122,16 @@ class Printer:
         return self.query(inner) if inner is not None else self.listed(node.expressions)
 
     def _value(self, node: exp.Expr) -> str:
-        shown = _VALUES.get(type(node)) or self.others.get(type(node))
-        if shown is None:
+        print_node = _VALUES.get(type(node)) or self.others.get(type(node))
+        if print_node is None:
             raise Unprintable(type(node).__name__)
-        return shown(self, node)
+        return print_node(self, node)
 
     def _column(self, node: exp.Expr) -> str:
-        found = self.names.columns.get(id(node))
-        if found is None:
+        full_name = self.names.columns.get(id(node))
+        if full_name is None:
             raise Unprintable(node.name)
-        return quoted(*found)
+        return quoted(*full_name)
 
     def _dot(self, node: exp.Expr) -> str:
         if id(node) in self.names.columns:
@@ -162,7 +162,7 @@ def _bare(node: exp.Expr) -> exp.Expr:
 
 
 def _strength(node: exp.Expr) -> int:
-    """0 for what is no operator."""
+    """The operator's binding strength; 0 if ``node`` is no operator."""
     if type(node) in _BINARY:
         return _BINARY[type(node)][0]
     if isinstance(node, exp.Not):

@@ -42,8 +42,8 @@ def _call(printer: Printer, node: exp.Expr) -> str:
         return upper
     if upper == "MOD" and len(arguments) == 2:
         return printer.text(exp.Mod(this=arguments[0], expression=arguments[1]))
-    shown = ", ".join(_argument(printer, a) for a in arguments)
-    return f"{_SHORT.get(upper, upper) if printer.rewritten else upper}({shown})"
+    argument_list = ", ".join(_argument(printer, a) for a in arguments)
+    return f"{_SHORT.get(upper, upper) if printer.rewritten else upper}({argument_list})"
 
 
 def _argument(printer: Printer, node: exp.Expr) -> str:
@@ -61,8 +61,8 @@ def _rounded(word: str) -> Form:
 def _trim(printer: Printer, node: exp.Expr) -> str:
     characters = node.args.get("expression")
     blank = "' ' " if printer.rewritten else ""
-    shown = blank if characters is None else f"{printer.text(characters)} "
-    return f"TRIM({node.args['position']} {shown}FROM {printer.text(node.this)})"
+    characters_text = blank if characters is None else f"{printer.text(characters)} "
+    return f"TRIM({node.args['position']} {characters_text}FROM {printer.text(node.this)})"
 
 
 def _cast(word: str) -> Form:
@@ -115,8 +115,8 @@ def _frame(printer: Printer, spec: exp.Expr) -> str:
 
 def _bound(printer: Printer, spec: exp.Expr, side: str) -> str:
     distance, direction = spec.args[side], spec.args.get(f"{side}_side")
-    shown = distance if isinstance(distance, str) else printer.text(distance)
-    return f"{shown} {direction}" if direction else shown
+    distance_text = distance if isinstance(distance, str) else printer.text(distance)
+    return f"{distance_text} {direction}" if direction else distance_text
 
 
 def _behaviors(printer: Printer, node: exp.Expr) -> str:

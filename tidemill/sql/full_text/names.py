@@ -1,6 +1,6 @@
-"""What the names in a query tree stand for, noted by the binder while it binds the tree.
+"""The full names of the names in a query tree, recorded by the binder while it binds the tree.
 
-Keys are the ids of the tree's nodes: the notes are worth as much as the tree that they were taken from lives.
+Keys are the ids of the tree's nodes, so the records are only valid while the tree is alive.
 """
 
 from __future__ import annotations
@@ -26,17 +26,17 @@ class FullNames:
     relations: dict[int, str] = field(default_factory=dict)
 
     def column(self, node: exp.Expr, name: Name) -> None:
-        """Nothing is noted of a column without a name of its own."""
+        """Records a column's full name; nothing for a column without a name."""
         if name:
             self.columns[id(node)] = name
 
     def star(self, node: exp.Expr, columns: Iterable[tuple[Name, str]]) -> None:
-        found = tuple(columns)
-        if all(name for name, _ in found):
-            self.stars[id(node)] = found
+        named_columns = tuple(columns)
+        if all(name for name, _ in named_columns):
+            self.stars[id(node)] = named_columns
 
     def relation(self, node: exp.Expr) -> str:
-        """An alias for a relation that has none, as Flink makes it up."""
+        """An alias for a relation without an alias, in Flink's form."""
         return self.relations.setdefault(id(node), f"EXPR${len(self.relations)}")
 
     def table(self, node: exp.Expr, path: Name) -> None:
@@ -44,7 +44,7 @@ class FullNames:
 
 
 class Unprintable(Exception):
-    """A query, or a part of one, for which there is no form here."""
+    """A query, or a part of a query, that this package cannot print."""
 
 
 def quoted(*parts: str) -> str:

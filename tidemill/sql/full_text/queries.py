@@ -27,7 +27,7 @@ def full_text(tree: exp.Expr, names: FullNames, *, rewritten: bool = True) -> st
 
 
 class _Queries:
-    """One query with all that is in it."""
+    """Prints one query with its subqueries."""
 
     def __init__(self, names: FullNames, rewritten: bool) -> None:
         self._printer = Printer(names, self.query, rewritten, FORMS)
@@ -60,7 +60,7 @@ class _Queries:
         return f"{self._member(tree, tree.this)}\n{kind}\n{self._member(tree, tree.expression, right=True)}"
 
     def _member(self, parent: exp.Expr, tree: exp.Expr, *, right: bool = False) -> str:
-        """INTERSECT binds more strongly than the others, which go from left to right."""
+        """INTERSECT binds more strongly than the others, which are left-associative."""
         text = self.query(tree)
         looser = isinstance(parent, exp.Intersect) and isinstance(tree, exp.Union | exp.Except)
         same = type(tree) in _SET_WORDS and not isinstance(tree, exp.Intersect)
@@ -94,8 +94,8 @@ class _Queries:
             raise Unprintable("QUALIFY")
         items = ", ".join(map(self._item, tree.expressions))
         hints = tree.args.get("hint")
-        given = f"\n{_hints(hints.expressions)}\n" if hints is not None else " "
-        text = f"SELECT{given}{'DISTINCT ' if tree.args.get('distinct') else ''}{items}"
+        hints_text = f"\n{_hints(hints.expressions)}\n" if hints is not None else " "
+        text = f"SELECT{hints_text}{'DISTINCT ' if tree.args.get('distinct') else ''}{items}"
         if source is not None:
             text += f"\nFROM {self._relation(source.this)}{self._joins(tree)}"
         return text + "".join(self._clause(tree, slot) for slot in _CLAUSES)
@@ -112,8 +112,8 @@ class _Queries:
         if id(node) not in self._names.stars:
             raise Unprintable("*")
         return ", ".join(
-            quoted(*name) if name[-1] == given else f"{quoted(*name)} AS {quoted(given)}"
-            for name, given in self._names.stars[id(node)]
+            quoted(*name) if name[-1] == output_name else f"{quoted(*name)} AS {quoted(output_name)}"
+            for name, output_name in self._names.stars[id(node)]
         )
 
     def _group(self, node: exp.Expr) -> str:
@@ -155,10 +155,10 @@ class _Queries:
         return f"{text} USING ({', '.join(quoted(c.name) for c in using)})" if using else text
 
     def _relation(self, node: exp.Expr) -> str:
-        shown = _RELATIONS.get(type(node))
-        if shown is None or node.args.get("joins"):
+        print_node = _RELATIONS.get(type(node))
+        if print_node is None or node.args.get("joins"):
             raise Unprintable(type(node).__name__)
-        return shown(self, node)
+        return print_node(self, node)
 
     def _table(self, node: exp.Expr) -> str:
         path = self._names.tables.get(id(node))
@@ -209,12 +209,12 @@ class _Queries:
 
 
 def _hints(hints: list[exp.Expr]) -> str:
-    shown = []
+    texts = []
     for hint in hints:
         assert isinstance(hint, x.FlinkHint)
         items = [*(f"{string(k)} = {string(v)}" for k, v in hint.options), *map(quoted, hint.arguments)]
-        shown.append(f"{quoted(hint.name)}({', '.join(items)})")
-    return f"/*+ {', '.join(shown)} */"
+        texts.append(f"{quoted(hint.name)}({', '.join(items)})")
+    return f"/*+ {', '.join(texts)} */"
 
 
 def _columns(node: exp.Expr) -> str:

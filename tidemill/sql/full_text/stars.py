@@ -1,4 +1,4 @@
-"""A query as it was written, but for its stars: the columns that they stand for today.
+"""Expands the stars of a query into their current columns, and keeps the rest of its text.
 
 ``SELECT *, a + 1 AS b FROM t`` of a table of (a, c): ``SELECT `t`.`a`, `t`.`c`, a + 1 AS b FROM t``.
 """
@@ -15,10 +15,10 @@ from tidemill.sql.positions import position_of
 
 
 def without_stars(text: str, tree: exp.Expr, names: FullNames) -> str:
-    """``tree`` was read from ``text``. Unprintable if a star has columns without names."""
+    """``tree``: parsed from ``text``. Unprintable if a star has columns without names."""
     written = list(tokens(text))
-    found = [(*_place(star, written), _columns(star, names)) for star in _stars(tree)]
-    for start, end, columns in sorted(found, reverse=True):
+    stars = [(*_place(star, written), _columns(star, names)) for star in _stars(tree)]
+    for start, end, columns in sorted(stars, reverse=True):
         text = f"{text[:start]}{columns}{text[end:]}"
     return text
 
@@ -51,8 +51,10 @@ def _columns(star: exp.Expr, names: FullNames) -> str:
     if columns is None:
         raise Unprintable("*")
     made_up = set(names.relations.values())
-    return ", ".join(_column(name[1:] if name[0] in made_up else name, given) for name, given in columns)
+    return ", ".join(
+        _column(name[1:] if name[0] in made_up else name, output_name) for name, output_name in columns
+    )
 
 
-def _column(name: Name, given: str) -> str:
-    return quoted(*name) if name[-1] == given else f"{quoted(*name)} AS {quoted(given)}"
+def _column(name: Name, output_name: str) -> str:
+    return quoted(*name) if name[-1] == output_name else f"{quoted(*name)} AS {quoted(output_name)}"

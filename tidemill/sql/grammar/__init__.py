@@ -1,6 +1,6 @@
-"""Flink's grammar, read off one cursor. Others import ``statements.statement``, ``trees`` and ``types``.
+"""Flink's grammar over one cursor. Other packages import ``statements.statement``, ``trees`` and ``types``.
 
-A part is a small class with the cursor and the parts it stands on; ``trees`` puts those of expressions
-and queries together, ``statements/`` those of statements. ``nested`` is the way back from a part to what
-holds it.
+A part is a small class with the cursor and the parts that it uses. ``trees`` composes the parts of
+expressions and queries, ``statements/`` the parts of statements. A part reaches the parts that contain it
+through ``nested``.
 """

@@ -1,7 +1,7 @@
-"""The reading position in a statement's tokens, and the error that says what stood there instead.
+"""The reading position in a statement's tokens, and the syntax errors.
 
-Invariant: every method either leaves the cursor where it was and says no, or moves past what it
-took. ``expect...`` methods raise SqlSyntaxError in Flink's words. Cost: constant per step.
+Invariant: a method either does not move the cursor and returns a false value, or moves past the tokens that
+it took. ``expect...`` methods raise SqlSyntaxError with Flink's message. Cost: constant per step.
 """
 
 from __future__ import annotations
@@ -18,12 +18,12 @@ from tidemill.sql.lexer import START, Kind, Token, swallowing, tokens, unicode_s
 from tidemill.sql.positions import place
 from tidemill.sql.reserved import RESERVED
 
-# Words that a missing name shows up with more often than they are meant as one.
+# If one of these words is in the place of a name, the name is usually missing.
 _NEVER_NAMES = frozenset({
     "AND", "AS", "BY", "EXCEPT", "FROM", "HAVING", "INTERSECT", "JOIN", "ON", "OR", "SELECT", "THEN",
     "UNION", "WHEN", "WHERE",
 })  # fmt: skip
-# Where a name could stand, Flink words the error about a keyword in capitals differently.
+# In the place of a name, Flink has another error text for a keyword in capitals.
 _NAMES = frozenset({"<IDENTIFIER>", "<EXPRESSION>", "<TYPE>", "<EOF>"})
 _CLAUSES = (
     "FROM", "WHERE", "GROUP", "HAVING", "ORDER", "LIMIT", "OFFSET", "UNION", "INTERSECT", "EXCEPT", "JOIN",
@@ -93,11 +93,11 @@ class Cursor:
         return True
 
     def take_any(self, *words: str) -> str:
-        """Moves past one of ``words`` and gives it, else ''."""
+        """Moves past one of ``words`` and returns it; otherwise ''."""
         return self.advance().upper if self.current.upper in words else ""
 
     def took(self, *words: str) -> Token | None:
-        """Moves past one of ``words`` and gives its token."""
+        """Moves past one of ``words`` and returns its token."""
         return self.advance() if self.current.upper in words else None
 
     def expect(self, *words: str) -> None:
@@ -123,9 +123,9 @@ class Cursor:
         return next(filter(None, map(swallowing, self._tokens[: self.index + 1])), "")
 
     def nearest(self, expected: tuple[str, ...]) -> str:
-        """A hint where this word, or the one before it, looks like a misspelt keyword.
+        """A hint if this word, or the word before it, looks like a misspelt keyword.
 
-        ``FORM t`` fails at ``t``: FORM itself has been taken for an alias.
+        ``FORM t`` fails at ``t``, because FORM itself was parsed as an alias.
         """
         for token in (self.current, self.previous):
             if token.kind is Kind.WORD and token.upper not in RESERVED:
@@ -134,7 +134,7 @@ class Cursor:
         return ""
 
     def _quoting(self, expected: tuple[str, ...]) -> str:
-        """A hint where a reserved word stands in the place of a name."""
+        """A hint if a reserved word is in the place of a name."""
         token = self.current
         reserved = token.kind is Kind.WORD and token.upper in RESERVED - _NEVER_NAMES
         if reserved and not {"<IDENTIFIER>", "<EXPRESSION>"}.isdisjoint(expected):

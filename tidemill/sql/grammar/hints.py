@@ -13,9 +13,9 @@ def hints(cursor: Cursor) -> list[FlinkHint]:
     if not cursor.at_kind(Kind.HINT_START):
         return []
     cursor.advance()
-    found = cursor.separated(lambda: _hint(cursor))
+    parsed_hints = cursor.separated(lambda: _hint(cursor))
     cursor.expect("*/")
-    return found
+    return parsed_hints
 
 
 def _hint(cursor: Cursor) -> FlinkHint:

@@ -1,4 +1,4 @@
-"""What follows, found without moving the cursor. Cost: constant, but for one look at the whole statement."""
+"""Looks ahead without moving the cursor. Cost: constant, after one scan of the whole statement."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What may stand inside anything else, as the parts of the grammar see it."""
+"""The interface of the grammar's recursive parts: expressions and queries."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from sqlglot import exp
 
 
 class Nested(Protocol):
-    """Expressions hold queries, queries hold expressions: parts come back to both through this.
+    """Expressions contain queries, and queries contain expressions; parts call both through this protocol.
 
     ``trees.Trees`` gives it; no part imports another that imports it back.
     """

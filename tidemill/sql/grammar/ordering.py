@@ -21,7 +21,7 @@ class Ordering:
         return self.cursor.separated(self.nested.expression) if self.cursor.take("PARTITION", "BY") else []
 
     def order_by(self) -> exp.Order | None:
-        """``nulls_first`` of an exp.Ordered is None where NULLS FIRST / LAST is not written."""
+        """``nulls_first`` of an exp.Ordered is None if NULLS FIRST / LAST is not written."""
         token = self.cursor.current
         if not self.cursor.take("ORDER", "BY"):
             return None

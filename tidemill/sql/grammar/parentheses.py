@@ -1,4 +1,4 @@
-"""The parentheses of a statement, paired once: to count them at each level would take quadratic time."""
+"""Pairs the parentheses of a statement once, because counting them at each level would be quadratic."""
 
 from __future__ import annotations
 

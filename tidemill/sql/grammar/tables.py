@@ -38,8 +38,8 @@ class TableArguments:
         self.cursor.expect("TABLE")
         token = self.cursor.current
         source = place(named(self.cursor.path()), token)
-        if given := hints(self.cursor):
-            source.set("hints", given)
+        if table_hints := hints(self.cursor):
+            source.set("hints", table_hints)
         return self.keyed(source)
 
     def keyed(self, source: exp.Expression) -> TableArgument:

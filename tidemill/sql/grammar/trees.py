@@ -80,6 +80,6 @@ class Trees:
                 hint="Cut the statement into several views.",
             )
         self._depth += 1
-        found = read()
+        tree = read()
         self._depth -= 1
-        return found
+        return tree

@@ -27,7 +27,7 @@ class Unsupported(Statement):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Insert(Statement):
-    """INSERT INTO / OVERWRITE. ``partition`` values are None where written without one.
+    """INSERT INTO / OVERWRITE. ``partition`` values are None if written without one.
 
     ``conflict`` is '', 'NOTHING', 'ERROR' or 'DEDUPLICATE'. ``hints`` are the OPTIONS of the target.
     """

@@ -13,7 +13,7 @@ from tidemill.sql.statements.queries import Insert, StatementSet
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class CreateSavepoint(Statement):
-    """CREATE SAVEPOINT ['path'] FOR JOB 'id'; ``path`` is '' where the savepoint gets a name of its own."""
+    """CREATE SAVEPOINT ['path'] FOR JOB 'id'; ``path`` is '' if the savepoint gets a name of its own."""
 
     job_id: str
     path: str = ""

@@ -40,7 +40,7 @@ class ShowKind(Enum):
 class Show(Statement):
     """``path`` is the object, or the catalog/database after FROM / IN; ``pattern`` of [NOT] LIKE/ILIKE.
 
-    ``pattern`` is None where not written; ``partition`` filters SHOW PARTITIONS.
+    ``pattern`` is None if not written; ``partition`` filters SHOW PARTITIONS.
     """
 
     kind: ShowKind

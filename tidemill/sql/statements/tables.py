@@ -59,7 +59,7 @@ class Watermark:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Constraint:
-    """PRIMARY KEY or UNIQUE (``kind``); ``enforced`` None where neither word was written."""
+    """PRIMARY KEY or UNIQUE (``kind``); ``enforced`` None if neither word was written."""
 
     kind: str
     columns: tuple[str, ...]

@@ -1,7 +1,7 @@
 """The ``avro-confluent`` format: messages that name their schema in a registry.
 
-A message is a zero byte, the schema's id in four bytes, and an Avro record. Each message is read by the
-schema that it was written with. A sink registers the table's schema when it writes its first rows.
+A message is a zero byte, the schema's id in four bytes, and an Avro record. Each message is read with its
+writer's schema. A sink registers the table's schema with its first rows.
 """
 
 from __future__ import annotations
@@ -71,7 +71,7 @@ _OPTIONS = (
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ConfluentMessages:
-    """A message without bytes is no row. ``declared``: the names of all columns."""
+    """Decodes messages; a message of None gives no row. ``declared``: the names of all columns."""
 
     registry: SchemaRegistry
     wanted: tuple[Field, ...]
@@ -91,15 +91,19 @@ class ConfluentMessages:
         return DecodedMessages(table=table.take(pa.array(order)), messages=numbers[order])
 
     def _part(self, schema: int, messages: list[tuple[int, bytes]]) -> pa.Table:
-        """Messages that were written with one schema."""
-        first = messages[0][0]
+        """The rows of messages that were written with the schema of the id ``schema``."""
+        first_number = messages[0][0]
         try:
             reader = RowReader.of(self.registry.schema(schema), self.wanted, self.declared)
         except UnknownSchemaError as e:
-            raise RecordError(f"{e}.", line=first) from None
+            raise RecordError(f"{e}.", line=first_number) from None
         except RecordError as e:
             raise RecordError(
-                f"{e.reason} (schema {schema})", line=first, field=e.field, record=e.record, hint=e.hint
+                f"{e.reason} (schema {schema})",
+                line=first_number,
+                field=e.field,
+                record=e.record,
+                hint=e.hint,
             ) from None
         return reader.numbered(messages)
 
@@ -118,17 +122,17 @@ def _schema_id(number: int, message: bytes) -> int:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ConfluentEncoder(TextEncoder):
-    """``makes``: it registers the schema if the registry does not have it."""
+    """Encodes messages. ``registers``: it registers the schema if the registry does not have it."""
 
     writer: RowWriter
     registry: SchemaRegistry
     subject: str
-    makes: bool
+    registers: bool
 
     def texts(self, table: pa.Table) -> pa.Array:
-        number = self.registry.register(self.subject, self.writer.text, make=self.makes)
-        head = bytes([_MAGIC]) + number.to_bytes(_HEAD - 1, "big")
-        return pa.array([head + record for record in self.writer.records(table)], pa.binary())
+        schema_id = self.registry.register(self.subject, self.writer.text, register_missing=self.registers)
+        prefix = bytes([_MAGIC]) + schema_id.to_bytes(_HEAD - 1, "big")
+        return pa.array([prefix + record for record in self.writer.records(table)], pa.binary())
 
 
 class ConfluentFormat(Format):
@@ -169,20 +173,20 @@ class ConfluentFormat(Format):
             writer=self._writer(request.fields, options),
             registry=self.registry(request.options),
             subject=subject,
-            makes=options["auto.register.schemas"],
+            registers=options["auto.register.schemas"],
         )
         return self.records(encoder, request.fields)
 
     def written(self, fields: tuple[Field, ...]) -> tuple[Field, ...]:
-        """The fields of a record of a table's columns ``fields``."""
+        """The fields of the Avro record of a row with the columns ``fields``."""
         return fields
 
     def records(self, encoder: TextEncoder, fields: tuple[Field, ...]) -> TextEncoder:
-        """Writes rows of ``fields`` by an ``encoder`` of records."""
+        """An encoder of rows with the columns ``fields``, which encodes records with ``encoder``."""
         return encoder
 
-    def registry(self, given: Mapping[str, str]) -> SchemaRegistry:
-        options = self._read(given)
+    def registry(self, table_options: Mapping[str, str]) -> SchemaRegistry:
+        options = self._read(table_options)
         urls = _either(options, "url") or ""
         self._check_url(urls)
         source = (options["basic-auth.credentials-source"] or "").upper()
@@ -194,11 +198,11 @@ class ConfluentFormat(Format):
         )
 
     def _writer(self, columns: tuple[Field, ...], options: OptionValues) -> RowWriter:
-        given, fields = _either(options, "schema"), self.written(columns)
+        declared_schema, fields = _either(options, "schema"), self.written(columns)
         how = Derivation(identifier=self.identifier, legacy=options[LEGACY.key])
-        text = derived(fields, how, nullable=self.nullable_record)
-        writer = RowWriter(fields=fields, text=given or text)
-        if given:
+        derived_schema = derived(fields, how, nullable=self.nullable_record)
+        writer = RowWriter(fields=fields, text=declared_schema or derived_schema)
+        if declared_schema:
             writer.check()
         return writer
 
@@ -217,9 +221,9 @@ class ConfluentFormat(Format):
 
 
 def _either(options: OptionValues, key: str) -> str | None:
-    """An option under its name or its former one."""
-    found: str | None = options[key] or options[_FORMER + key]
-    return found
+    """The value of an option under its name or its former name."""
+    value: str | None = options[key] or options[_FORMER + key]
+    return value
 
 
 FORMAT = ConfluentFormat()

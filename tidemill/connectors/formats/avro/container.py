@@ -1,7 +1,7 @@
 """Avro object container files: a header with the schema, then blocks of records.
 
-Each block says how many records and bytes it has and ends with the file's sync marker, so that a range of
-rows is found without a look at the records of other blocks. Cost: two small reads per block to count rows.
+Each block begins with its numbers of records and bytes, and ends with the file's sync marker. A reader thus
+skips blocks without decoding them. Cost: two small reads per block to count rows.
 """
 
 from __future__ import annotations
@@ -43,23 +43,23 @@ def read_header(file: pa.NativeFile) -> Header:
     file.seek(0)
     if file.read(len(_MAGIC)) != _MAGIC:
         raise pa.ArrowInvalid("Not an Avro data file")
-    found: dict[str, bytes] = {}
+    metadata: dict[str, bytes] = {}
     while count := _number(file):
         if count < 0:
             _number(file)  # how many bytes the entries take
         for _ in range(abs(count)):
             key = _exactly(file, _number(file)).decode()
-            found[key] = _exactly(file, _number(file))
-    codec = found.get(_CODEC, b"null").decode()
-    if _SCHEMA not in found:
+            metadata[key] = _exactly(file, _number(file))
+    codec = metadata.get(_CODEC, b"null").decode()
+    if _SCHEMA not in metadata:
         raise pa.ArrowInvalid("Not an Avro data file: it has no schema")
     if codec not in CODECS:
         raise pa.ArrowInvalid(f"Avro's codec '{codec}' is not known; known are {', '.join(CODECS)}")
-    return Header(found[_SCHEMA].decode(), codec, _exactly(file, _SYNC))
+    return Header(metadata[_SCHEMA].decode(), codec, _exactly(file, _SYNC))
 
 
 def blocks(file: pa.NativeFile, header: Header) -> Iterator[FileBlock]:
-    """Of a file that stands at its first block. ArrowInvalid where the file is cut off or damaged."""
+    """The blocks of a file that stands at its first block. ArrowInvalid if the file is cut off or damaged."""
     end = file.size()
     at = file.tell()
     while at < end:
@@ -76,7 +76,7 @@ def blocks(file: pa.NativeFile, header: Header) -> Iterator[FileBlock]:
 
 
 def records(file: pa.NativeFile, header: Header, block: FileBlock) -> bytes:
-    """The bytes of a block's records. ArrowInvalid where they do not decompress."""
+    """The decompressed bytes of a block's records. ArrowInvalid if they do not decompress."""
     file.seek(block.offset)
     try:
         return CODECS[header.codec].unpack(_exactly(file, block.size))
@@ -85,7 +85,7 @@ def records(file: pa.NativeFile, header: Header, block: FileBlock) -> bytes:
 
 
 def written_header(schema: str, codec: str) -> tuple[bytes, Header]:
-    """The bytes that a file begins with; its sync marker is its own."""
+    """The first bytes of a new file and their header, which has a random sync marker."""
     header = Header(schema, codec, os.urandom(_SYNC))
     entries = {_SCHEMA: schema.encode(), _CODEC: codec.encode()}
     pairs = b"".join(_sized(key.encode()) + _sized(value) for key, value in entries.items())
@@ -97,14 +97,14 @@ def written_block(header: Header, rows: int, data: bytes) -> bytes:
 
 
 def written_number(value: int) -> bytes:
-    """Avro's long: zigzag, seven bits a byte."""
-    left = (value << 1) ^ (value >> 63)
-    made = bytearray()
-    while left > 0x7F:
-        made.append(left & 0x7F | 0x80)
-        left >>= 7
-    made.append(left)
-    return bytes(made)
+    """Avro's long: zigzag, seven bits a byte. Example: -1 is ``01``, 64 is ``80 01``."""
+    remaining = (value << 1) ^ (value >> 63)
+    encoded = bytearray()
+    while remaining > 0x7F:
+        encoded.append(remaining & 0x7F | 0x80)
+        remaining >>= 7
+    encoded.append(remaining)
+    return bytes(encoded)
 
 
 def _sized(data: bytes) -> bytes:
@@ -113,9 +113,9 @@ def _sized(data: bytes) -> bytes:
 
 def _number(file: pa.NativeFile) -> int:
     value = 0
-    for place in range(_LONGEST):
+    for index in range(_LONGEST):
         (byte,) = _exactly(file, 1)
-        value |= (byte & 0x7F) << (7 * place)
+        value |= (byte & 0x7F) << (7 * index)
         if not byte & 0x80:
             return (value >> 1) ^ -(value & 1)
     raise pa.ArrowInvalid("A number of an Avro file is longer than 10 bytes")
@@ -135,22 +135,22 @@ class Codec:
 
 
 def _snappy(data: bytes) -> bytes:
-    """With the checksum of the data after it."""
+    """Compresses with snappy, and appends the checksum of the data."""
     packed: bytes = pa.compress(data, codec="snappy", asbytes=True)
     return packed + zlib.crc32(data).to_bytes(4, "big")
 
 
 def _unsnappy(data: bytes) -> bytes:
-    size = place = 0
+    size = at = 0
     while True:  # snappy's own length comes first
-        size |= (data[place] & 0x7F) << (7 * place)
-        if not data[place] & 0x80:
+        size |= (data[at] & 0x7F) << (7 * at)
+        if not data[at] & 0x80:
             break
-        place += 1
-    found: bytes = pa.decompress(data[:-4], decompressed_size=size, codec="snappy", asbytes=True)
-    if zlib.crc32(found) != int.from_bytes(data[-4:], "big"):
+        at += 1
+    unpacked: bytes = pa.decompress(data[:-4], decompressed_size=size, codec="snappy", asbytes=True)
+    if zlib.crc32(unpacked) != int.from_bytes(data[-4:], "big"):
         raise ValueError("its checksum is wrong")
-    return found
+    return unpacked
 
 
 def _deflate(data: bytes) -> bytes:
@@ -165,8 +165,8 @@ def _zstandard(data: bytes) -> bytes:
 
 def _unzstandard(data: bytes) -> bytes:
     with pa.CompressedInputStream(pa.BufferReader(data), "zstd") as stream:
-        found: bytes = stream.read()
-    return found
+        unpacked: bytes = stream.read()
+    return unpacked
 
 
 CODECS = {

@@ -33,14 +33,14 @@ _INSERT, _DELETE = "c", "d"
 
 
 def envelope(fields: tuple[Field, ...]) -> tuple[Field, ...]:
-    """The fields of a record whose images have ``fields``."""
-    image = t.RowType(fields=fields)
-    return (Field("before", image), Field("after", image), Field("op", STRING))
+    """The fields of an envelope whose images have ``fields``: before, after and op."""
+    image_type = t.RowType(fields=fields)
+    return (Field("before", image_type), Field("after", image_type), Field("op", STRING))
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class _Envelopes:
-    """``numbers``: of the messages."""
+    """Raises errors for envelopes; ``numbers`` are those of their messages."""
 
     numbers: Indexes
     name: str = "Debezium"
@@ -54,33 +54,34 @@ class _Envelopes:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class DebeziumMessages:
-    """``envelopes`` gives the fields of ``envelope``, whose images have at least the ``wanted`` ones."""
+    """``envelopes`` decodes records with the fields of ``envelope``; the images have the ``wanted``
+    fields."""
 
     envelopes: ConfluentMessages
     wanted: tuple[Field, ...]
 
     def decode(self, messages: Sequence[bytes | None]) -> DecodedMessages:
-        found = self.envelopes.decode([message or None for message in messages])  # tombstones are skipped
-        before, after, op = (column.combine_chunks() for column in found.table.columns)
-        told = _Envelopes(numbers=found.messages)
-        known = told.reject(~equals(op, "c", "r", "u", "d"), 'Its "op" is none of c, r, u, d.')
+        decoded = self.envelopes.decode([message or None for message in messages])  # tombstones are skipped
+        before, after, op = (column.combine_chunks() for column in decoded.table.columns)
+        envelopes = _Envelopes(numbers=decoded.messages)
+        valid = envelopes.reject(~equals(op, "c", "r", "u", "d"), 'Its "op" is none of c, r, u, d.')
         parts = image_changes(
-            told,
+            envelopes,
             before,
             after,
-            insert=known & equals(op, "c", "r"),
-            update=known & equals(op, "u"),
-            delete=known & equals(op, "d"),
+            insert=valid & equals(op, "c", "r"),
+            update=valid & equals(op, "u"),
+            delete=valid & equals(op, "d"),
         )
-        table = assemble(parts, self.wanted, [(Field(LINE_COLUMN, BIGINT), pa.array(found.messages))])
+        table = assemble(parts, self.wanted, [(Field(LINE_COLUMN, BIGINT), pa.array(decoded.messages))])
         numbers = np.asarray(table.column(LINE_COLUMN).combine_chunks())
         return DecodedMessages(table=table.drop_columns([LINE_COLUMN]), messages=numbers)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class DebeziumEncoder(TextEncoder):
-    """A changelog is written as Flink writes it: -U as a delete, +U as an insert. ``records`` takes tables
-    of an envelope of ``fields``."""
+    """Writes a changelog as Flink does: -U is a delete, +U is an insert. ``records`` encodes the envelopes of
+    ``fields``."""
 
     records: TextEncoder
     fields: tuple[Field, ...]

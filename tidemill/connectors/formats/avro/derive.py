@@ -1,6 +1,6 @@
-"""The Avro schema that Flink derives of a table.
+"""Derives the Avro schema of a table, as Flink derives it.
 
-It has Flink's names, so that a registry takes the schemas of both engines for one. Example:
+Its names are Flink's, so that both engines register equal schemas. Example:
 ``ROW<a INT, ts TIMESTAMP(3)>`` is the record ``org.apache.flink.avro.generated.record`` of two unions with
 null; ``ts`` is a long with the logical type timestamp-millis.
 """
@@ -32,16 +32,17 @@ class Derivation:
 
 
 def derived(fields: tuple[Field, ...], how: Derivation, *, nullable: bool = False) -> str:
-    """The JSON text of the schema that Flink derives of a row of ``fields``. ValidationError where Flink has
-    none."""
+    """The JSON text of the schema that Flink derives from a row of ``fields``. ValidationError for types that
+    Flink has no schema for. Example: a field ``a INT`` gives ``{"type": "record", "name": "record", ...,
+    "fields": [{"name": "a", "type": ["null", "int"], "default": null}]}``."""
     record = _of(t.RowType(fields=fields, nullable=False), "record", how)
-    named = {"type": "record", "name": "record", "namespace": _NAMESPACE, "fields": record["fields"]}
-    return json.dumps(["null", named] if nullable else named, separators=(",", ":"))
+    top_record = {"type": "record", "name": "record", "namespace": _NAMESPACE, "fields": record["fields"]}
+    return json.dumps(["null", top_record] if nullable else top_record, separators=(",", ":"))
 
 
 def _nullable(kind: t.LogicalType, name: str, how: Derivation) -> Schema:
-    made = _of(kind, name, how)
-    return ["null", made] if kind.nullable and made != "null" else made
+    schema = _of(kind, name, how)
+    return ["null", schema] if kind.nullable and schema != "null" else schema
 
 
 _SIMPLE: dict[type[t.LogicalType], Schema] = {
@@ -137,5 +138,5 @@ def _field(field: Field, name: str, how: Derivation) -> Schema:
         raise ValidationError(
             f"Column '{field.name}' cannot be a field of an Avro record: names have letters, digits and '_'."
         )
-    made = {"name": field.name, "type": _nullable(field.type, f"{name}_{field.name}", how)}
-    return {**made, "default": None} if field.type.nullable else made
+    schema = {"name": field.name, "type": _nullable(field.type, f"{name}_{field.name}", how)}
+    return {**schema, "default": None} if field.type.nullable else schema

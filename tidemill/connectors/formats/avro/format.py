@@ -1,7 +1,7 @@
 """The ``avro`` format: object container files, or messages that are a record each.
 
-A file is read by the schema in its header. Messages have none: they are read by the schema that Flink derives
-of the table.
+A file is read with the schema in its header. Messages have no schema: they are read with the schema that
+Flink derives from the table.
 """
 
 from __future__ import annotations
@@ -73,31 +73,31 @@ class AvroFileDecoder:
         file = block.source
         header = read_header(file)
         reader = RowReader.of(header.schema, self.wanted, self.declared)
-        found, at = [], 0
+        decoded, first_row = [], 0
         for part in blocks(file, header):
-            first, last = max(block.start - at, 0), min(block.end - at, part.rows)
+            first, last = max(block.start - first_row, 0), min(block.end - first_row, part.rows)
             if last > first:
                 stream = io.BytesIO(records(file, header, part))
-                found += [reader.one(stream) for _ in range(last)][first:]
-            at += part.rows
-            if at >= block.end:
+                decoded += [reader.one(stream) for _ in range(last)][first:]
+            first_row += part.rows
+            if first_row >= block.end:
                 break
-        return reader.table(found)
+        return reader.table(decoded)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class AvroMessages:
-    """``schema``: what all messages are written with. A message without bytes is no row."""
+    """``schema``: the writer's schema of all messages. A message of None gives no row."""
 
     schema: str
     wanted: tuple[Field, ...]
     declared: tuple[str, ...]
 
     def decode(self, messages: Sequence[bytes | None]) -> DecodedMessages:
-        there = np.array([i for i, m in enumerate(messages) if m is not None], dtype=np.int64)
+        numbers = np.array([i for i, m in enumerate(messages) if m is not None], dtype=np.int64)
         reader = RowReader.of(self.schema, self.wanted, self.declared)
         table = reader.numbered([(i, m) for i, m in enumerate(messages) if m is not None])
-        return DecodedMessages(table=table, messages=there)
+        return DecodedMessages(table=table, messages=numbers)
 
 
 class _AvroFile:

@@ -1,8 +1,8 @@
-"""Avro's binary values as rows.
+"""Decodes Avro records into rows.
 
-A value is read by the schema that it was written with, then cast to the table's types as values of Parquet
-files are: columns are found by name, a column that the writer did not have is NULL. Cost: about a microsecond
-per message of a flat record (``flat``), else a call of fastavro's compiled reader, some microseconds.
+A record is read with its writer's schema, then cast to the table's types, as values of Parquet files are.
+Columns are matched by name; a column that the writer's schema lacks is NULL. Cost: about a microsecond per
+message of a flat record (``flat``), else a call of fastavro's compiled reader, some microseconds.
 """
 
 from __future__ import annotations
@@ -34,8 +34,9 @@ _DAMAGE = (EOFError, ValueError, IndexError, KeyError, TypeError, OverflowError,
 
 @dataclass(frozen=True, slots=True)
 class RowReader:
-    """Reads rows that were written with one schema; ``wanted``: of which columns, ``declared``: the names of
-    all that the table has."""
+    """Reads rows that were written with one schema. ``wanted``: the columns to read; ``schema``: the writer's
+    record schema with only their fields; ``full``: the writer's schema. ``written`` and ``read`` are the
+    parsed forms of ``full`` and ``schema``; ``read`` is None if all fields are read."""
 
     wanted: tuple[Field, ...]
     schema: Schema
@@ -45,29 +46,32 @@ class RowReader:
 
     @staticmethod
     def of(text: str, wanted: tuple[Field, ...], declared: tuple[str, ...]) -> RowReader:
-        """RecordError without a line where the schema ``text`` does not fit."""
+        """A reader of the writer's schema ``text``. ``declared``: the names of all columns of the table.
+        RecordError without a line if the schema does not fit."""
         try:
-            found = expanded(text)
+            full_schema = expanded(text)
         except UnreadableSchema as e:
             raise RecordError(f"The writer's schema does not fit: {e}.", line=-1, record=text) from None
-        schema = branch(found)
+        schema = branch(full_schema)
         check_names(wanted, declared, [f["name"] for f in schema["fields"]])
         names = {f.name for f in wanted}
-        chosen = {**schema, "fields": [f for f in schema["fields"] if f["name"] in names]}
+        projected = {**schema, "fields": [f for f in schema["fields"] if f["name"] in names]}
         for field in wanted:
-            if not field.type.nullable and all(f["name"] != field.name for f in chosen["fields"]):
+            if not field.type.nullable and all(f["name"] != field.name for f in projected["fields"]):
                 raise RecordError(
                     f"The writer's schema has no field '{field.name}', which is NOT NULL.",
                     line=-1,
                     field=field.name,
                     record=text,
                 )
-        written = parse_schema(bare(found))
-        all_of_it = len(chosen["fields"]) == len(schema["fields"])
-        return RowReader(wanted, chosen, found, written, None if all_of_it else parse_schema(bare(chosen)))
+        parsed = parse_schema(bare(full_schema))
+        reads_all = len(projected["fields"]) == len(schema["fields"])
+        return RowReader(
+            wanted, projected, full_schema, parsed, None if reads_all else parse_schema(bare(projected))
+        )
 
     def one(self, stream: io.BytesIO) -> Any:
-        """The next record. RecordError without a line where the bytes do not fit."""
+        """The next record of ``stream``. RecordError without a line if the bytes are no such record."""
         try:
             record = schemaless_reader(stream, self.written, self.read)
             if record is None:
@@ -98,7 +102,7 @@ class RowReader:
         return table
 
     def numbered(self, messages: Sequence[tuple[int, bytes]]) -> pa.Table:
-        """A row of each message. RecordError has the number of the first message that does not fit."""
+        """One row per message. RecordError has the number of the first message that does not fit."""
         flat = self._flat([message for _, message in messages])
         if flat is not None:
             return flat
@@ -115,7 +119,7 @@ class RowReader:
             raise RecordError(e.reason, line=number, field=e.field, hint=e.hint) from None
 
     def _flat(self, messages: Sequence[bytes]) -> pa.Table | None:
-        """All at once; None where that is not possible, or some message does not fit."""
+        """Decodes all messages at once; None if the schema is not flat, or some message does not fit."""
         if not messages or not self.wanted or isinstance(self.full, list):
             return None
         columns = flat_columns(self.full, {f["name"] for f in self.schema["fields"]}, messages)
@@ -127,11 +131,11 @@ class RowReader:
             return None
 
     def _first(self, records: Sequence[Any]) -> int:
-        for number, record in enumerate(records):
+        for index, record in enumerate(records):
             try:
                 self.table([record])
             except RecordError:
-                return number
+                return index
         return 0
 
 
@@ -150,25 +154,28 @@ def _column(field: Schema, records: Sequence[Any]) -> pa.Array:
 
 def _entries(schema: Schema, values: list[Any]) -> list[Any]:
     """``values`` with the dicts of maps as lists of entries, at any depth."""
-    found = branch(schema)
-    if not isinstance(found, dict) or not _has_maps(found):
+    value_schema = branch(schema)
+    if not isinstance(value_schema, dict) or not _has_maps(value_schema):
         return values
-    if found["type"] == "array":
-        return [None if v is None else _entries(found["items"], v) for v in values]
-    if found["type"] == "map":
-        kind = found["values"]
+    if value_schema["type"] == "array":
+        return [None if v is None else _entries(value_schema["items"], v) for v in values]
+    if value_schema["type"] == "map":
+        kind = value_schema["values"]
         return [
             None if v is None else list(zip(v, _entries(kind, list(v.values())), strict=True)) for v in values
         ]
-    parts = {f["name"]: f["type"] for f in found["fields"]}
+    field_schemas = {f["name"]: f["type"] for f in value_schema["fields"]}
     return [
-        None if v is None else {n: _entries(kind, [v[n]])[0] for n, kind in parts.items()} for v in values
+        None if v is None else {n: _entries(kind, [v[n]])[0] for n, kind in field_schemas.items()}
+        for v in values
     ]
 
 
 def _has_maps(schema: Schema) -> bool:
-    found = branch(schema)
-    if not isinstance(found, dict):
+    value_schema = branch(schema)
+    if not isinstance(value_schema, dict):
         return False
-    parts = [found.get("items"), *(f["type"] for f in found.get("fields", ()))]
-    return found["type"] == "map" or any(_has_maps(part) for part in parts if part is not None)
+    nested = [value_schema.get("items"), *(f["type"] for f in value_schema.get("fields", ()))]
+    return value_schema["type"] == "map" or any(
+        _has_maps(schema_) for schema_ in nested if schema_ is not None
+    )

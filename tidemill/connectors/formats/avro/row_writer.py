@@ -1,4 +1,4 @@
-"""Rows as Avro's binary values. Cost: a call of fastavro's compiled writer per row, some microseconds."""
+"""Encodes rows as Avro records. Cost: a call of fastavro's compiled writer per row, some microseconds."""
 
 from __future__ import annotations
 
@@ -28,8 +28,8 @@ _EXACT = Context(prec=100)
 
 
 def _shortest(value: Decimal, schema: Schema) -> bytes:
-    """The unscaled number in as few bytes as there are, as Java has it: a key has the same bytes from both
-    engines. fastavro takes one more for the negative powers of 256."""
+    """The unscaled number in the fewest bytes, as Java writes it, so that both engines write equal keys.
+    fastavro uses one byte more for negative powers of 256."""
     number = int(value.scaleb(schema.get("scale", 0), _EXACT))
     return number.to_bytes((number if number >= 0 else ~number).bit_length() // 8 + 1, "big", signed=True)
 
@@ -45,7 +45,7 @@ class RowWriter:
     text: str
 
     def check(self) -> None:
-        """ValidationError where a given schema does not have the table's fields."""
+        """ValidationError if the schema's fields are not the table's columns, in order."""
         names = [f["name"] for f in branch(self._schema())["fields"]]
         if names != [f.name for f in self.fields]:
             raise ValidationError(
@@ -54,13 +54,13 @@ class RowWriter:
             )
 
     def records(self, table: pa.Table) -> list[bytes]:
-        """A record per row. ConnectorError names the column whose values cannot be written."""
-        found = self._schema()
-        schema, written = branch(found), parse_schema(bare(found, _SHORTEST))
-        stored = to_file_table(table, self.fields)
-        columns = [_values(f, stored.column(f["name"]).combine_chunks()) for f in schema["fields"]]
-        names = [f["name"] for f in schema["fields"]]
-        return [_written(written, dict(zip(names, row, strict=True))) for row in zip(*columns, strict=True)]
+        """One record per row. ConnectorError names the column with a value that Avro cannot hold."""
+        full_schema = self._schema()
+        record_schema, parsed = branch(full_schema), parse_schema(bare(full_schema, _SHORTEST))
+        file_table = to_file_table(table, self.fields)
+        columns = [_values(f, file_table.column(f["name"]).combine_chunks()) for f in record_schema["fields"]]
+        names = [f["name"] for f in record_schema["fields"]]
+        return [_written(parsed, dict(zip(names, row, strict=True))) for row in zip(*columns, strict=True)]
 
     def _schema(self) -> Schema:
         try:
@@ -70,11 +70,11 @@ class RowWriter:
 
 
 def _values(field: Schema, values: pa.Array) -> list[Any]:
-    """Numbers for times, dicts for maps."""
+    """Python values for fastavro: times are numbers, maps are dicts."""
     try:
         kind = file_type_of(field["type"])
-        found = values if values.type == kind else values.cast(kind)
-        return list(found.cast(_numbers(kind)).to_pylist(maps_as_pydicts="strict"))
+        file_values = values if values.type == kind else values.cast(kind)
+        return list(file_values.cast(_numbers(kind)).to_pylist(maps_as_pydicts="strict"))
     except (UnreadableSchema, pa.ArrowException, UnicodeDecodeError, KeyError) as e:
         raise ConnectorError(f"Fail to serialize at field: {field['name']}. {e}") from None
 

@@ -1,4 +1,4 @@
-"""Avro schemas as writers have them: read from JSON, and as Arrow types."""
+"""Reads Avro schemas from JSON, and maps them to Arrow types."""
 
 from __future__ import annotations
 
@@ -21,17 +21,18 @@ class UnreadableSchema(Exception):
 
 
 def expanded(text: str) -> Schema:
-    """The schema of a JSON text with each use of a name replaced by its definition, and all names different:
-    a record, or a union of null and a record, as in files of Flink's. UnreadableSchema if it is none."""
+    """Parses a JSON text: each use of a name is replaced by its definition, and each definition gets a name
+    of its own. The schema is a record, or a union of null and a record, as in Flink's files. UnreadableSchema
+    if the text is no such schema."""
     try:
-        found = _renamed(expand_schema(json.loads(text)), count())
-        parse_schema(found, expand=True)
+        schema = _renamed(expand_schema(json.loads(text)), count())
+        parse_schema(schema, expand=True)
     except (ValueError, KeyError, TypeError, SchemaParseException, UnknownType, RecursionError) as e:
         raise UnreadableSchema(f"it is no Avro schema that can be read here: {e!r}") from None
-    record = branch(found)
+    record = branch(schema)
     if not isinstance(record, dict) or record["type"] != "record":
         raise UnreadableSchema("it is no schema of a record")
-    return found
+    return schema
 
 
 def _renamed(schema: Schema, numbers: Iterator[int]) -> Schema:
@@ -39,20 +40,21 @@ def _renamed(schema: Schema, numbers: Iterator[int]) -> Schema:
         return [_renamed(part, numbers) for part in schema]
     if not isinstance(schema, dict):
         return schema
-    kept = {key: value for key, value in schema.items() if not key.startswith("__") and key != "aliases"}
+    copy = {key: value for key, value in schema.items() if not key.startswith("__") and key != "aliases"}
     for key in ("type", "items", "values"):
-        if key in kept:
-            kept[key] = _renamed(kept[key], numbers)
-    if "fields" in kept:
-        kept["fields"] = [_renamed(f, numbers) for f in kept["fields"]]
-    if kept["type"] in _NAMED:
-        kept["name"] = f"n{next(numbers)}"
-        kept.pop("namespace", None)
-    return kept
+        if key in copy:
+            copy[key] = _renamed(copy[key], numbers)
+    if "fields" in copy:
+        copy["fields"] = [_renamed(f, numbers) for f in copy["fields"]]
+    if copy["type"] in _NAMED:
+        copy["name"] = f"n{next(numbers)}"
+        copy.pop("namespace", None)
+    return copy
 
 
 def branch(schema: Schema) -> Schema:
-    """What a value is that is not null. UnreadableSchema for a union of several types."""
+    """The schema of a value that is not null: ``["null", "int"]`` gives ``"int"``. UnreadableSchema for a
+    union of several types."""
     if isinstance(schema, list):
         others = [part for part in schema if part != "null"]
         if len(others) > 1:
@@ -88,16 +90,16 @@ _LOGICAL: dict[tuple[str, str | None], pa.DataType] = {
 
 
 def file_type_of(schema: Schema) -> pa.DataType:
-    """The Arrow type of a schema's values. UnreadableSchema where there is none."""
-    found = branch(schema)
-    name = found["type"] if isinstance(found, dict) else found
-    if not isinstance(found, dict):
+    """The Arrow type of a schema's values. UnreadableSchema if Arrow has no such type."""
+    value_schema = branch(schema)
+    name = value_schema["type"] if isinstance(value_schema, dict) else value_schema
+    if not isinstance(value_schema, dict):
         return _PLAIN[name]
     if name in _NESTED:
-        return _NESTED[name](found)
-    logical = found.get("logicalType")
+        return _NESTED[name](value_schema)
+    logical = value_schema.get("logicalType")
     if logical == "decimal" and name in ("bytes", "fixed"):
-        return pa.decimal128(found["precision"], found.get("scale", 0))
+        return pa.decimal128(value_schema["precision"], value_schema.get("scale", 0))
     return _LOGICAL.get((name, logical), _PLAIN[name])
 
 
@@ -109,18 +111,18 @@ _NESTED: dict[str, Callable[[Schema], pa.DataType]] = {
 
 
 def bare(schema: Schema, decimal: str = "decimal") -> Schema:
-    """Without the logical types of times: their values are read and written as numbers. ``decimal``: the
-    logical type of bytes that are a DECIMAL."""
+    """``schema`` without the logical types of times, so that times are read and written as numbers.
+    ``decimal``: the logical type to give to bytes that are a DECIMAL."""
     if isinstance(schema, list):
         return [bare(part, decimal) for part in schema]
     if not isinstance(schema, dict):
         return schema
-    kept = {k: v for k, v in schema.items() if k != "logicalType" or v == "decimal"}
-    if "logicalType" in kept and kept["type"] == "bytes":
-        kept["logicalType"] = decimal
+    copy = {k: v for k, v in schema.items() if k != "logicalType" or v == "decimal"}
+    if "logicalType" in copy and copy["type"] == "bytes":
+        copy["logicalType"] = decimal
     for key in ("type", "items", "values"):
-        if key in kept:
-            kept[key] = bare(kept[key], decimal)
-    if "fields" in kept:
-        kept["fields"] = [bare(f, decimal) for f in kept["fields"]]
-    return kept
+        if key in copy:
+            copy[key] = bare(copy[key], decimal)
+    if "fields" in copy:
+        copy["fields"] = [bare(f, decimal) for f in copy["fields"]]
+    return copy

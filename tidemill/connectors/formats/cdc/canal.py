@@ -1,9 +1,9 @@
 """The ``canal-json`` format: Canal's messages, each with a list of rows.
 
-``INSERT`` is +I of each row of ``data``; ``UPDATE`` -U of each row with the entry of ``old`` at its
-place over it and +U of the row; ``DELETE`` -D of each; ``CREATE`` nothing. An entry of ``old`` has
-only the columns that changed in its own row (Flink looks through all entries, which retracts rows
-that never were).
+``INSERT`` gives +I of each row of ``data``. ``UPDATE`` gives -U of each row with the values of the ``old``
+entry at the same position, and +U of the row. ``DELETE`` gives -D of each row, ``CREATE`` nothing. An entry
+of ``old`` has only the columns that changed in its own row. (Flink searches all entries of ``old``, and thus
+retracts rows that never existed.)
 """
 
 from __future__ import annotations
@@ -72,7 +72,8 @@ _RAW: dict[str, tuple[str, t.LogicalType]] = {
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class _Elements:
-    """The rows in a column of lists, one after the other: values, message and place of each."""
+    """The elements of a column of lists. ``messages``: the list of each; ``places``: its position in the
+    list."""
 
     values: pa.Array
     messages: Indexes
@@ -123,47 +124,47 @@ class CanalDecoder:
         return assemble(parts, self.wanted, values + messages.numbers(self.numbered))
 
     def _whole(self, messages: Messages, rows: _Elements, good: Mask) -> Mask:
-        """The rows of good messages that are not null themselves."""
+        """Marks the rows of ``good`` messages. Rejects messages with a null row."""
         missing = good[rows.messages] & ~valid(rows.values)
         messages.reject(_any_of(messages, rows.messages[missing]), 'A row in "data" is null.')
         return good[rows.messages] & ~missing
 
     def _updates(self, messages: Messages, rows: _Elements, whole: Mask, update: Mask) -> list[Changes]:
         old = _Elements.of(messages.column("old"))
-        chosen = whole & update[rows.messages]
-        paired = rows.places < old.lengths[rows.messages]
-        at = np.where(paired, old.starts[rows.messages] + rows.places, 0)
-        entries = old.values.take(pa.array(at, mask=~paired))
-        lacking = chosen & ~valid(entries)
+        is_update = whole & update[rows.messages]
+        has_old = rows.places < old.lengths[rows.messages]
+        old_indexes = np.where(has_old, old.starts[rows.messages] + rows.places, 0)
+        entries = old.values.take(pa.array(old_indexes, mask=~has_old))
+        without_old = is_update & ~valid(entries)
         messages.reject(
-            _any_of(messages, rows.messages[lacking]), 'The "old" field of an UPDATE message lacks a row.'
+            _any_of(messages, rows.messages[without_old]), 'The "old" field of an UPDATE message lacks a row.'
         )
         nulls = messages.explicit_nulls(update, "old")
-        chosen &= ~lacking & nulls.readable[rows.messages]
+        is_update &= ~without_old & nulls.readable[rows.messages]
         before = completed(entries, rows.values, _by_field(nulls, rows))
         return [
-            _pick(rows, chosen, RowKind.UPDATE_BEFORE, 0, images=before),
-            _pick(rows, chosen, RowKind.UPDATE_AFTER, 1),
+            _pick(rows, is_update, RowKind.UPDATE_BEFORE, 0, images=before),
+            _pick(rows, is_update, RowKind.UPDATE_AFTER, 1),
         ]
 
     def _filtered(self, data: pa.Buffer) -> pa.Buffer:
-        """Empties the lines of other databases and tables: their rows may have other types."""
+        """``data`` with empty lines for other databases and tables, whose rows may have other types."""
         if not self.filters:
             return data
         names = tuple(Field(part, STRING) for part, _ in self.filters)
-        reader = JsonReader(fields=names, rules=self.rules, what=_CORRUPT)
+        reader = JsonReader(fields=names, rules=self.rules, error_prefix=_CORRUPT)
         messages = read_messages(reader, data, "Canal")
-        kept = set(messages.rows.lines[self._included(messages)].tolist())
+        kept_lines = set(messages.rows.lines[self._included(messages)].tolist())
         lines = messages.raw.split(b"\n")
-        return pa.py_buffer(b"\n".join(x if i in kept else b"" for i, x in enumerate(lines)))
+        return pa.py_buffer(b"\n".join(x if i in kept_lines else b"" for i, x in enumerate(lines)))
 
     def _included(self, messages: Messages) -> Mask:
         included = np.ones(messages.count, dtype=bool)
         for part, expression in self.filters:
             matches = re.compile(expression).fullmatch
             encoded = messages.column(part).dictionary_encode()
-            kept = [t for t in encoded.dictionary.to_pylist() if matches(t)]
-            included &= equals(messages.column(part), *kept)
+            matching = [t for t in encoded.dictionary.to_pylist() if matches(t)]
+            included &= equals(messages.column(part), *matching)
         return included
 
     def _reader(self) -> JsonReader:
@@ -171,19 +172,19 @@ class CanalDecoder:
         fields = [Field("data", images), Field("old", images), Field("type", STRING)]
         keys = dict.fromkeys([*(part for part, _ in self.filters), *(key for _, key in self.metadata)])
         fields += [Field(*_RAW[key]) for key in keys]
-        return JsonReader(fields=tuple(fields), rules=self.rules, what=_CORRUPT)
+        return JsonReader(fields=tuple(fields), rules=self.rules, error_prefix=_CORRUPT)
 
 
 def _pick(
-    rows: _Elements, chosen: Mask, kind: RowKind, slot: int, *, images: pa.Array | None = None
+    rows: _Elements, selected: Mask, kind: RowKind, slot: int, *, images: pa.Array | None = None
 ) -> Changes:
-    at = np.flatnonzero(chosen).astype(np.int64)
+    indexes = np.flatnonzero(selected).astype(np.int64)
     return Changes(
         images=rows.values if images is None else images,
-        at=at,
-        messages=rows.messages[at],
+        at=indexes,
+        messages=rows.messages[indexes],
         kind=kind,
-        slots=rows.places[at] * 2 + slot,
+        slots=rows.places[indexes] * 2 + slot,
     )
 
 
@@ -194,12 +195,12 @@ def _any_of(messages: Messages, numbers: Indexes) -> Mask:
 
 
 def _by_field(nulls: ExplicitNulls, rows: _Elements) -> dict[str, Mask]:
-    found: dict[str, Mask] = {}
-    for message, place, field in nulls.fields:
-        if place < rows.lengths[message]:
-            mask = found.setdefault(field, np.zeros(len(rows.values), dtype=bool))
-            mask[rows.starts[message] + place] = True
-    return found
+    masks: dict[str, Mask] = {}
+    for message, position, field in nulls.fields:
+        if position < rows.lengths[message]:
+            mask = masks.setdefault(field, np.zeros(len(rows.values), dtype=bool))
+            mask[rows.starts[message] + position] = True
+    return masks
 
 
 class CanalFormat(CdcFormat):

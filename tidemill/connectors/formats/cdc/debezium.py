@@ -66,14 +66,14 @@ class DebeziumDecoder:
         if self.schema_include:
             messages = self._unwrapped(messages)
         op = messages.column("op")
-        known = messages.of_type(op, "op", ("c", "r", "u", "d"))
+        valid = messages.of_type(op, "op", ("c", "r", "u", "d"))
         parts = image_changes(
             messages,
             messages.column("before"),
             messages.column("after"),
-            insert=known & equals(op, "c", "r"),
-            update=known & equals(op, "u"),
-            delete=known & equals(op, "d"),
+            insert=valid & equals(op, "c", "r"),
+            update=valid & equals(op, "u"),
+            delete=valid & equals(op, "d"),
         )
         values = [(f, self._metadata(key, f, messages)) for f, key in self.metadata]
         return assemble(parts, self.wanted, values + messages.numbers(self.numbered))
@@ -89,10 +89,12 @@ class DebeziumDecoder:
         if self.schema_include:
             fields = [Field("payload", t.RowType(fields=tuple(fields)))]
             fields += [Field("schema", STRING)] if "schema" in keys else []
-        return JsonReader(fields=tuple(fields), rules=self.rules, what="Corrupt Debezium JSON message")
+        return JsonReader(
+            fields=tuple(fields), rules=self.rules, error_prefix="Corrupt Debezium JSON message"
+        )
 
     def _unwrapped(self, messages: Messages) -> Messages:
-        """The payloads as the messages."""
+        """``messages`` with their payloads as envelopes."""
         payload = messages.column("payload")
         missing = np.asarray(payload.is_null())
         messages.reject(missing, 'It has no "payload", but debezium-json.schema-include is true.')
@@ -115,14 +117,14 @@ class DebeziumDecoder:
 
 
 def _entry(entries: pa.Array, key: str) -> pa.Array:
-    """The value of ``key`` in each list of entries; NULL where it has none."""
+    """The value of ``key`` in each list of entries; NULL if the list lacks the key."""
     keys, values = entries.flatten().flatten()
-    chosen = pc.equal(keys, key)
-    found = pa.nulls(len(entries), pa.string()).to_pylist()
-    parents = pc.list_parent_indices(entries).filter(chosen).to_pylist()
-    for parent, value in zip(parents, values.filter(chosen).to_pylist(), strict=True):
-        found[parent] = value
-    return pa.array(found, pa.string())
+    is_key = pc.equal(keys, key)
+    entry_values = pa.nulls(len(entries), pa.string()).to_pylist()
+    parents = pc.list_parent_indices(entries).filter(is_key).to_pylist()
+    for parent, value in zip(parents, values.filter(is_key).to_pylist(), strict=True):
+        entry_values[parent] = value
+    return pa.array(entry_values, pa.string())
 
 
 class DebeziumFormat(CdcFormat):

@@ -18,7 +18,7 @@ from tidemill.connectors.option_values import OptionValues
 
 
 class CdcFormat(Format):
-    """``insert`` and ``delete``: what its writer puts around a row's object."""
+    """``insert`` and ``delete``: the texts that the writer puts before and after a row's object."""
 
     extension = "json"
     insert: tuple[str, str]
@@ -43,7 +43,7 @@ class CdcFormat(Format):
         )
 
     def read(self, options: Mapping[str, str]) -> OptionValues:
-        """The format's own among a table's options."""
+        """The format's options among a table's ``options``."""
         return OptionValues(self.options, options, f"{self.identifier}.")
 
     def rules(self, options: OptionValues) -> JsonRules:

@@ -16,13 +16,13 @@ NO_BEFORE = (
 
 
 class Envelopes(Protocol):
-    """Messages with images; ``name``: of what writes them."""
+    """Messages with images; ``name``: the CDC tool that writes them."""
 
     @property
     def name(self) -> str: ...
 
     def reject(self, bad: Mask, reason: str) -> Mask:
-        """As of ``Messages``."""
+        """As in ``Messages``."""
         ...
 
 

@@ -1,7 +1,7 @@
 """The ``maxwell-json`` format: Maxwell's messages, whose ``old`` has only the changed columns.
 
-``insert`` is +I of ``data``, ``update`` -U of ``data`` with ``old`` over it and +U of ``data``,
-``delete`` -D of ``data``.
+``insert`` is +I of ``data``; ``update`` is -U of ``data`` with the values of ``old``, and +U of ``data``;
+``delete`` is -D of ``data``.
 """
 
 from __future__ import annotations
@@ -79,20 +79,20 @@ class MaxwellDecoder:
         image = t.RowType(fields=self.wanted)
         fields = [Field("data", image), Field("old", image), Field("type", STRING)]
         fields += [Field(*_RAW[key]) for key in dict.fromkeys(key for _, key in self.metadata)]
-        return JsonReader(fields=tuple(fields), rules=self.rules, what="Corrupt Maxwell JSON message")
+        return JsonReader(fields=tuple(fields), rules=self.rules, error_prefix="Corrupt Maxwell JSON message")
 
 
 def _metadata(values: pa.Array, field: Field) -> pa.Array:
-    """Maxwell says times in seconds."""
+    """``values`` as the metadata column ``field``. Maxwell's times are in seconds."""
     seconds = pa.types.is_integer(values.type)
     return instants(pc.multiply_checked(values, 1000) if seconds else values, field.type)
 
 
 def _by_field(nulls: ExplicitNulls, count: int) -> dict[str, Mask]:
-    found: dict[str, Mask] = {}
+    masks: dict[str, Mask] = {}
     for message, _, field in nulls.fields:
-        found.setdefault(field, np.zeros(count, dtype=bool))[message] = True
-    return found
+        masks.setdefault(field, np.zeros(count, dtype=bool))[message] = True
+    return masks
 
 
 class MaxwellFormat(CdcFormat):

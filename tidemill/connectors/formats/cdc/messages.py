@@ -1,8 +1,8 @@
-"""What the CDC formats share: messages read as rows of an envelope type, turned into changes.
+"""Turns CDC messages, read as rows of an envelope type, into changes; all CDC formats share this module.
 
-A message gives no, one or several changes. A format says, vectorised over the messages, which
-images become rows of which kind; ``assemble`` interleaves them in message order. Nothing is
-reordered: an update's ``-U`` comes right before its ``+U``.
+A message gives no, one or several changes. A format selects, for all messages at once, which
+images become rows of which kind. ``assemble`` then sorts the rows by message; an update's ``-U``
+comes right before its ``+U``.
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ Mask = npt.NDArray[np.bool_]
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ExplicitNulls:
-    """``fields``: (message, place, field) of each; ``readable``: the messages to go on with."""
+    """``fields``: (message, position of the image, field) of each null; ``readable``: the usable messages."""
 
     fields: list[tuple[int, int, str]]
     readable: Mask
@@ -36,7 +36,8 @@ class ExplicitNulls:
 
 @dataclass(frozen=True, kw_only=True)
 class Messages:
-    """The messages of one block. ``name``: of the format, for messages; ``lenient``: skip bad ones."""
+    """The messages of one block. ``name``: of the format, for errors; ``lenient``: bad messages are
+    skipped."""
 
     rows: JsonRows
     raw: bytes
@@ -48,7 +49,7 @@ class Messages:
         return int(self.rows.table.num_rows)
 
     def numbers(self, wanted: bool) -> list[tuple[Field, pa.Array]]:
-        """The column of the messages' lines, where it is ``wanted``."""
+        """The column ``$line`` with the messages' line numbers, if it is ``wanted``; else an empty list."""
         return [(Field(LINE_COLUMN, BIGINT), pa.array(self.rows.lines))] if wanted else []
 
     def column(self, name: str) -> pa.Array:
@@ -66,18 +67,18 @@ class Messages:
         return np.flatnonzero(np.frombuffer(self.raw, dtype=np.uint8) == 10).astype(np.int64)
 
     def reject(self, bad: Mask, reason: str) -> Mask:
-        """The messages to go on with: all but the bad ones. RecordError on the first unless lenient."""
+        """Marks all messages but the bad ones. RecordError for the first bad one unless lenient."""
         if bad.any() and not self.lenient:
             first = int(np.argmax(bad))
-            shown = self.line(first)[:200].decode("utf-8", "replace").removeprefix("\ufeff").strip()
+            excerpt = self.line(first)[:200].decode("utf-8", "replace").removeprefix("\ufeff").strip()
             raise RecordError(
-                f"Corrupt {self.name} JSON message '{shown}'. {reason}",
+                f"Corrupt {self.name} JSON message '{excerpt}'. {reason}",
                 line=int(self.rows.lines[first]),
             )
         return ~bad
 
     def of_type(self, kinds: pa.Array, key: str, known: tuple[str, ...]) -> Mask:
-        """The messages whose type, the field ``key``, is there and known."""
+        """Marks the messages whose type, the field ``key``, is one of ``known``. Rejects the others."""
         missing = ~valid(kinds)
         good = self.reject(missing, f'It has no "{key}".')
         unknown = good & ~equals(kinds, *known)
@@ -87,9 +88,9 @@ class Messages:
         return good & ~unknown
 
     def explicit_nulls(self, among: Mask, part: str) -> ExplicitNulls:
-        """The fields that are written as null in ``part``, an object or an array of objects: columns
-        cannot tell that from a field that is not there."""
-        found: list[tuple[int, int, str]] = []
+        """Finds the fields that messages write as null in ``part``, an object or an array of objects. Columns
+        cannot tell such a field from a missing field."""
+        null_fields: list[tuple[int, int, str]] = []
         readable = np.ones(self.count, dtype=bool)
         for message in np.flatnonzero(among).tolist():
             line = self.line(message)
@@ -98,14 +99,16 @@ class Messages:
             try:
                 nodes = objects(line)
             except RecursionError:
-                readable[message] = False  # the columns were read without what is nested so deeply
+                readable[message] = False  # the columns do not include the part that is nested too deeply
                 continue
             first = int(np.searchsorted(self.rows.lines, self.rows.lines[message]))
             images = nodes[message - first].get(part)
-            for place, image in enumerate(images if isinstance(images, list) else [images]):
+            for position, image in enumerate(images if isinstance(images, list) else [images]):
                 if isinstance(image, dict):
-                    found += [(message, place, field) for field, value in image.items() if value is None]
-        return ExplicitNulls(fields=found, readable=self.reject(~readable, TOO_DEEP))
+                    null_fields += [
+                        (message, position, field) for field, value in image.items() if value is None
+                    ]
+        return ExplicitNulls(fields=null_fields, readable=self.reject(~readable, TOO_DEEP))
 
 
 def read_messages(reader: JsonReader, data: pa.Buffer, name: str) -> Messages:
@@ -126,7 +129,7 @@ class Changes:
 
 
 def changes(images: pa.Array, among: Mask, kind: RowKind, slot: int) -> Changes:
-    """One row for each of the messages ``among``; ``images`` has one element per message."""
+    """A row for each message of the mask ``among``; ``images`` has one element per message."""
     at = np.flatnonzero(among).astype(np.int64)
     return Changes(images=images, at=at, messages=at, kind=kind, slots=np.full(len(at), slot))
 

@@ -1,6 +1,6 @@
 """The ``ogg-json`` format: Oracle GoldenGate's messages with before and after images.
 
-``I`` is +I of ``after``, ``U`` -U of ``before`` and +U of ``after``, ``D`` -D of ``before``.
+``I`` is +I of ``after``; ``U`` is -U of ``before`` and +U of ``after``; ``D`` is -D of ``before``.
 """
 
 from __future__ import annotations
@@ -51,14 +51,14 @@ class OggDecoder:
     def decode(self, block: Block) -> pa.Table:
         messages = read_messages(self._reader(), block.data, "Ogg")
         op = messages.column("op_type")
-        known = messages.of_type(op, "op_type", ("I", "U", "D"))
+        valid = messages.of_type(op, "op_type", ("I", "U", "D"))
         parts = image_changes(
             messages,
             messages.column("before"),
             messages.column("after"),
-            insert=known & equals(op, "I"),
-            update=known & equals(op, "U"),
-            delete=known & equals(op, "D"),
+            insert=valid & equals(op, "I"),
+            update=valid & equals(op, "U"),
+            delete=valid & equals(op, "D"),
         )
         values = [(f, _value(key, f, messages)) for f, key in self.metadata]
         return assemble(parts, self.wanted, values + messages.numbers(self.numbered))
@@ -67,7 +67,7 @@ class OggDecoder:
         image = t.RowType(fields=self.wanted)
         fields = [Field("before", image), Field("after", image), Field("op_type", STRING)]
         fields += [Field(*_RAW[key]) for key in dict.fromkeys(key for _, key in self.metadata)]
-        return JsonReader(fields=tuple(fields), rules=self.rules, what="Corrupt Ogg JSON message")
+        return JsonReader(fields=tuple(fields), rules=self.rules, error_prefix="Corrupt Ogg JSON message")
 
 
 def _value(key: str, field: Field, messages: Messages) -> pa.Array:

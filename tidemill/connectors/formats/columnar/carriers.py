@@ -1,7 +1,7 @@
-"""Between the carriers of ``types.physical`` and the types that columnar files declare.
+"""Converts between the carriers of ``types.physical`` and the types of columnar files.
 
-TIME is time32[ms] in a file and INT milliseconds as a carrier, MAP and MULTISET are maps in a file
-and lists of entries as carriers; everything else is cast where the file's type differs.
+TIME is time32[ms] in a file and INT milliseconds as a carrier. MAP and MULTISET are maps in a file
+and lists of entries as carriers. Other values are cast if the file's type differs.
 """
 
 from __future__ import annotations
@@ -52,7 +52,7 @@ def _(kind: t.RowType) -> pa.DataType:
 
 @singledispatch
 def to_file(kind: t.LogicalType, values: pa.Array) -> pa.Array:
-    """Carrier values as the file declares them."""
+    """Carrier values as values of ``file_type(kind)``."""
     return values
 
 
@@ -83,11 +83,11 @@ def _(kind: t.RowType, values: pa.Array) -> pa.Array:
 
 
 def from_file(kind: t.LogicalType, values: pa.Array) -> pa.Array:
-    """What a file holds as carrier values; ArrowInvalid where a value does not fit the type."""
+    """A file's values as carrier values of ``kind``. ArrowInvalid if a value does not fit the type."""
     if pa.types.is_null(values.type):
         return pa.nulls(len(values), arrow_type(kind))
     if not _SHAPES.get(type(kind), _any)(values.type):
-        raise pa.ArrowInvalid("nothing of that kind is made of it")
+        raise pa.ArrowInvalid("no conversion exists")
     return _from_file(kind, values)
 
 
@@ -111,7 +111,7 @@ _SHAPES: dict[type[t.LogicalType], Callable[[pa.DataType], bool]] = {
     t.TimestampType: _is_point_in_time,
     t.LocalZonedTimestampType: pa.types.is_timestamp,
 }
-"""What alone can be read as a type; from anything else the others are cast."""
+"""Types of file values that can be read as a type; other types accept any value that can be cast."""
 
 
 @singledispatch
@@ -121,7 +121,7 @@ def _from_file(kind: t.LogicalType, values: pa.Array) -> pa.Array:
 
 @_from_file.register
 def _(kind: t.FloatType, values: pa.Array) -> pa.Array:
-    """Rounded; what is too large is none."""
+    """DOUBLE values are rounded to FLOAT. ArrowInvalid if a finite value would become infinite."""
     found = values.cast(arrow_type(kind))
     if values.type == pa.float64():
         lost = values.filter(pc.and_(pc.is_finite(values), pc.is_inf(found)))
@@ -143,7 +143,7 @@ def _(kind: t.TimeType, values: pa.Array) -> pa.Array:
 @_from_file.register(t.TimestampType)
 @_from_file.register(t.LocalZonedTimestampType)
 def _(kind: t.LogicalType, values: pa.Array) -> pa.Array:
-    """Nanoseconds are cut; an instant in a TIMESTAMP column is taken as UTC wall-clock time."""
+    """Nanoseconds are truncated; an instant in a TIMESTAMP column is read as UTC wall-clock time."""
     target = arrow_type(kind)
     cut = _microseconds(values) if pa.types.is_timestamp(values.type) and values.type.unit == "ns" else values
     zone = values.type.tz if pa.types.is_timestamp(values.type) else None
@@ -152,7 +152,7 @@ def _(kind: t.LogicalType, values: pa.Array) -> pa.Array:
 
 
 def _microseconds(values: pa.Array) -> pa.Array:
-    """The digits behind them are dropped, also before 1970."""
+    """Nanoseconds as microseconds, rounded down, also before 1970."""
     nanos = values.cast(pa.int64())
     whole = pc.divide(nanos, 1000)
     rest = pc.subtract(nanos, pc.multiply(whole, 1000))
@@ -176,7 +176,7 @@ def _(kind: t.MultisetType, values: pa.Array) -> pa.Array:
 
 @_from_file.register
 def _(kind: t.RowType, values: pa.Array) -> pa.Array:
-    """Fields by name; what the file does not have is NULL."""
+    """Fields are matched by name; a field that the file lacks is NULL."""
     places = {values.type.field(i).name: i for i in range(values.type.num_fields)}
     names = [f.name for f in kind.fields]
     wrong = mistaken(names, names, places)

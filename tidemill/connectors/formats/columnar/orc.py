@@ -38,13 +38,13 @@ _OPTIONS = (
         key="compress",
         default="zlib",
         choices=("none", "uncompressed", "zlib", "snappy", "lz4", "zstd"),
-        doc="The codec of streams.",
+        doc="Compression codec of streams.",
     ),
 )
 
 
 _FARTHEST = (1 << 63) // 1000
-"""Microseconds from 1970 that are nanoseconds, too."""
+"""The most microseconds from 1970 that still fit 64 bits as nanoseconds."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -105,15 +105,15 @@ def _(kind: t.RowType) -> t.LogicalType:
 
 
 def _check_times(name: str, values: pa.Array) -> None:
-    """ConnectorError where there is a time that the reader, which has nanoseconds of 64 bits, cannot give
+    """ConnectorError if a time does not fit the reader's nanoseconds of 64 bits, and could not be read
     back."""
     kind = values.type
     if pa.types.is_timestamp(kind):
         number = values.cast(pa.int64())
-        odd = values.filter(pc.or_(pc.less(number, -_FARTHEST), pc.greater(number, _FARTHEST)))
-        if len(odd):
+        unreadable = values.filter(pc.or_(pc.less(number, -_FARTHEST), pc.greater(number, _FARTHEST)))
+        if len(unreadable):
             raise ConnectorError(
-                f"Column '{name}': {odd[0]} cannot be written to ORC: a file with times outside "
+                f"Column '{name}': {unreadable[0]} cannot be written to ORC: a file with times outside "
                 "of 1677-09-21 to 2262-04-11 cannot be read again.",
                 hint="Write Parquet, or another time, or NULL.",
             )

@@ -1,9 +1,10 @@
-"""What an ORC file's columns are for Spark's reader, from its footer (orc.apache.org/specification).
+"""Reads from an ORC file's footer how Spark's reader would read its columns (orc.apache.org/specification).
 
-The footer is read as the messages that it is, since no library at hand tells of its types and statistics.
-Left to our decoders are times (Spark's go through zones), CHAR and VARCHAR, nested columns, days before 1582
-(Spark takes them for the old calendar's, and two of those may be one of the new), what names no columns, and
-what is encrypted or packed in a way that is not unpacked here.
+The footer is decoded here as Protocol Buffers messages, since no available library exposes its types and
+statistics. Our decoders read these columns: times (Spark converts them between zones), CHAR and VARCHAR,
+nested columns, and days before 1582 (Spark reads them in the old calendar, where two days may be one of the
+new). They also read files without column names, encrypted files, and files with codecs that this module
+lacks.
 """
 
 from __future__ import annotations
@@ -16,7 +17,7 @@ import pyarrow as pa
 from tidemill.connectors.formats.native import StoredColumns, StoredType
 
 _TAIL = 1 << 14
-"""So much of a file's end is read at once."""
+"""Bytes that are read first from the end of a file."""
 _STRUCT, _DECIMAL, _DATE = 12, 14, 15
 _PLAIN = {
     0: "BOOLEAN",
@@ -30,22 +31,22 @@ _PLAIN = {
     8: "BINARY",
 }
 _NEW_CALENDAR = -141427
-"""1582-10-15 in days: both calendars are one from then on."""
+"""1582-10-15 in days since 1970: both calendars agree from then on."""
 _POSITIONAL = "_col"
-"""A file whose columns all begin with it has none of the table's names."""
+"""If all columns of a file begin with this, the file does not have the table's names."""
 
 Message = Mapping[int, list[int | bytes]]
-"""A message of protocol buffers: by field its values, numbers as they stand."""
+"""A Protocol Buffers message: the values of each field; numbers are not decoded further."""
 
 
 def stored_columns(file: pa.NativeFile) -> StoredColumns | None:
-    """By name; None for a file that Spark's reader would read otherwise as a whole, or that is not understood
-    here."""
+    """Stored types by column name; None if Spark cannot read the file as a whole exactly, or this module
+    cannot decode its footer."""
     try:
-        found = _footer(file)
-        return None if found is None else _columns(found)
+        footer = _footer(file)
+        return None if footer is None else _columns(footer)
     except (ValueError, zlib.error, pa.ArrowException):
-        return None  # what is damaged our decoders say
+        return None  # our decoders report the damage
 
 
 def _footer(file: pa.NativeFile) -> Message | None:
@@ -69,13 +70,13 @@ def _read(file: pa.NativeFile, size: int, length: int) -> bytes:
 
 
 def _chunks(packed: bytes, unpack: Callable[[bytes], bytes]) -> Iterator[bytes]:
-    """Three bytes say how long each is, and whether it is as it was."""
-    at = 0
-    while at + 3 <= len(packed):
-        header = int.from_bytes(packed[at : at + 3], "little")
-        chunk = packed[at + 3 : at + 3 + (header >> 1)]
+    """Unpacked chunks. Three bytes before each give its length, and whether it is stored uncompressed."""
+    offset = 0
+    while offset + 3 <= len(packed):
+        header = int.from_bytes(packed[offset : offset + 3], "little")
+        chunk = packed[offset + 3 : offset + 3 + (header >> 1)]
         yield chunk if header & 1 else unpack(chunk)
-        at += 3 + (header >> 1)
+        offset += 3 + (header >> 1)
 
 
 def _zlib(packed: bytes) -> bytes:
@@ -97,91 +98,91 @@ _UNPACKED: dict[int, Callable[[bytes], bytes]] = {0: bytes, 1: _zlib, 2: _snappy
 
 def _columns(footer: Message) -> StoredColumns | None:
     types = [message(x) for x in footer.get(4, []) if isinstance(x, bytes)]
-    counted = [message(x) for x in footer.get(7, []) if isinstance(x, bytes)]
+    statistics = [message(x) for x in footer.get(7, []) if isinstance(x, bytes)]
     if not types or _number(types[0], 1) != _STRUCT or 10 in footer:
         return None
     names = [x.decode() for x in types[0].get(3, []) if isinstance(x, bytes)]
     children = list(_numbers(types[0], 2))
-    odd = len(set(names)) != len(names) or any("." in name or "`" in name for name in names)
-    if odd or all(name.startswith(_POSITIONAL) for name in names) or len(children) != len(names):
+    ambiguous = len(set(names)) != len(names) or any("." in name or "`" in name for name in names)
+    if ambiguous or all(name.startswith(_POSITIONAL) for name in names) or len(children) != len(names):
         return None
     return {
-        name: _column(types[i], counted[i] if i < len(counted) else {})
+        name: _column(types[i], statistics[i] if i < len(statistics) else {})
         for name, i in zip(names, children, strict=True)
     }
 
 
-def _column(kind: Message, counted: Message) -> StoredType | None:
+def _column(kind: Message, statistics: Message) -> StoredType | None:
     number = _number(kind, 1)
     if number == _DATE:
-        return StoredType("DATE") if _is_new(counted) else None
+        return StoredType("DATE") if _is_new(statistics) else None
     if number == _DECIMAL:
         precision, scale = _number(kind, 5), _number(kind, 6)
         return StoredType(f"DECIMAL({precision},{scale})") if precision else None
     return StoredType(_PLAIN[number]) if number in _PLAIN else None
 
 
-def _is_new(counted: Message) -> bool:
-    """Whether all days are of the new calendar by the column's statistics."""
-    days = message(_bytes(counted, 7))
+def _is_new(statistics: Message) -> bool:
+    """Whether, by the column's statistics, all days are in the new calendar."""
+    days = message(_bytes(statistics, 7))
     if 1 not in days:
-        return 1 in counted and _number(counted, 1) == 0
+        return 1 in statistics and _number(statistics, 1) == 0
     smallest = _number(days, 1)
     return (smallest >> 1) ^ -(smallest & 1) >= _NEW_CALENDAR
 
 
 def message(data: bytes) -> Message:
-    """ValueError where it is none."""
-    found: dict[int, list[int | bytes]] = {}
-    at = 0
-    while at < len(data):
-        tag, at = _varint(data, at)
+    """Decodes a message. ValueError if ``data`` is none."""
+    fields: dict[int, list[int | bytes]] = {}
+    offset = 0
+    while offset < len(data):
+        tag, offset = _varint(data, offset)
         value: int | bytes
         match tag & 7:
             case 0:
-                value, at = _varint(data, at)
+                value, offset = _varint(data, offset)
             case 1:
-                value, at = data[at : at + 8], at + 8
+                value, offset = data[offset : offset + 8], offset + 8
             case 2:
-                length, at = _varint(data, at)
-                value, at = data[at : at + length], at + length
+                length, offset = _varint(data, offset)
+                value, offset = data[offset : offset + length], offset + length
             case 5:
-                value, at = data[at : at + 4], at + 4
+                value, offset = data[offset : offset + 4], offset + 4
             case _:
                 raise ValueError("not a message")
-        found.setdefault(tag >> 3, []).append(value)
-    return found
+        fields.setdefault(tag >> 3, []).append(value)
+    return fields
 
 
-def _varint(data: bytes, at: int) -> tuple[int, int]:
+def _varint(data: bytes, offset: int) -> tuple[int, int]:
     value = shift = 0
-    while at < len(data):
-        byte = data[at]
+    while offset < len(data):
+        byte = data[offset]
         value |= (byte & 127) << shift
-        shift, at = shift + 7, at + 1
+        shift, offset = shift + 7, offset + 1
         if byte < 128:
-            return value, at
+            return value, offset
     raise ValueError("not a message")
 
 
-def _number(found: Message, field: int) -> int:
-    """0 where it is left out, as the format has it."""
-    value = found.get(field, [0])[-1]
+def _number(decoded: Message, field: int) -> int:
+    """The last value of a numeric field; 0, the format's default, if it is missing."""
+    value = decoded.get(field, [0])[-1]
     return value if isinstance(value, int) else 0
 
 
-def _bytes(found: Message, field: int) -> bytes:
-    value = found.get(field, [b""])[-1]
+def _bytes(decoded: Message, field: int) -> bytes:
+    value = decoded.get(field, [b""])[-1]
     return value if isinstance(value, bytes) else b""
 
 
-def _numbers(found: Message, field: int) -> Iterator[int]:
-    """Of a field that repeats, packed or not."""
-    for value in found.get(field, []):
+def _numbers(decoded: Message, field: int) -> Iterator[int]:
+    """The values of a repeated numeric field, packed or not."""
+    for value in decoded.get(field, []):
         if isinstance(value, int):
             yield value
             continue
-        at = 0
-        while at < len(value):
-            number, at = _varint(value, at)
+        offset = 0
+        while offset < len(value):
+            number, offset = _varint(value, offset)
             yield number

@@ -35,7 +35,7 @@ _OPTIONS = (
         key="compression",
         default="snappy",
         choices=("snappy", "gzip", "zstd", "lz4", "brotli", "none", "uncompressed"),
-        doc="The codec of pages.",
+        doc="Compression codec of pages.",
     ),
     ConnectorOption(key="utc-timezone", kind="bool", default="true", doc="Accepted; times are in UTC."),
 )
@@ -68,7 +68,7 @@ class ParquetDecoder:
 
 
 def _opened(source: pa.NativeFile) -> parquet.ParquetFile:
-    """An INT96 in microseconds: in 64 bits nanoseconds last from 1677 to 2262."""
+    """Opens a file. INT96 is read as microseconds, since 64-bit nanoseconds cover only 1677 to 2262."""
     return parquet.ParquetFile(source, coerce_int96_timestamp_unit="us")
 
 

@@ -1,7 +1,7 @@
-"""What a Parquet file's columns are for Spark's reader, from its footer.
+"""Reads from a Parquet file's footer how Spark's reader would read its columns.
 
-Both libraries read what the format's specification says; what one of them alone understands, or is known to
-understand otherwise (old calendars, codecs and encodings that Spark lacks), is left to ours.
+Spark and Arrow both follow the format's specification. If only one of them supports a feature, or they are
+known to differ (old calendars, codecs and encodings that Spark lacks), our decoders read the file.
 """
 
 from __future__ import annotations
@@ -38,31 +38,31 @@ _PLAIN: dict[str, tuple[pa.DataType, str]] = {
     "BYTE_ARRAY": (pa.binary(), "BINARY"),
 }
 _DIGITS, _BYTES = 38, 16
-"""Of a DECIMAL. Spark cuts what is in more bytes, and fails where each value has a length of its own."""
+"""The most digits and bytes of a DECIMAL. Spark truncates longer values, and fails on values of varying
+length."""
 _LARGE = {pa.large_string(): pa.string(), pa.large_binary(): pa.binary()}
 
 
 def stored_columns(file: parquet.ParquetFile) -> StoredColumns | None:
-    """By name; None for a file that Spark's reader would read otherwise as a whole."""
+    """Stored types by column name; None if Spark cannot read the file as a whole exactly."""
     metadata = file.metadata
-    written = metadata.metadata or {}
-    if _is_of_old_calendar(written, file.schema) or not _is_understood(metadata):
+    key_values = metadata.metadata or {}
+    if _is_of_old_calendar(key_values, file.schema) or not _is_understood(metadata):
         return None
     if not metadata.num_columns:
-        return None  # Spark's looks at the first for how many rows there are
+        return None  # Spark's reader needs a column for the number of rows
     schema, arrow = file.schema, file.schema_arrow
-    known = next((k for k in tuple(_KNOWN) if k.arrow.equals(arrow) and k.schema.equals(schema)), None)
-    if known is None:
-        known = _Known(schema, arrow, _columns(schema, arrow))
+    cached = next((k for k in tuple(_KNOWN) if k.arrow.equals(arrow) and k.schema.equals(schema)), None)
+    if cached is None:
+        cached = _Known(schema, arrow, _columns(schema, arrow))
         if not any(pa.types.is_nested(field.type) for field in arrow):
-            _KNOWN.append(known)
-    return known.columns
+            _KNOWN.append(cached)
+    return cached.columns
 
 
 @dataclass(frozen=True, slots=True)
 class _Known:
-    """What was found of a schema. Without nested types: Parquet's ``equals`` looks at leaves, not at what is
-    around them."""
+    """The cached result for a schema without nested types: Parquet's ``equals`` compares only leaves."""
 
     schema: Any
     arrow: pa.Schema
@@ -70,7 +70,7 @@ class _Known:
 
 
 _KNOWN: deque[_Known] = deque(maxlen=16)
-"""A table of a thousand files has one schema, which takes longer to look at than to read."""
+"""Files of a table share a schema, and its analysis takes longer than the read of a footer."""
 
 
 def _columns(schema: Any, arrow: pa.Schema) -> StoredColumns | None:
@@ -82,17 +82,17 @@ def _columns(schema: Any, arrow: pa.Schema) -> StoredColumns | None:
     return {field.name: _column(field.type, paths.get(field.name, [])) for field in arrow}
 
 
-def _is_of_old_calendar(written: dict[bytes, bytes], schema: Any) -> bool:
-    """Whether Spark may shift times of long ago when it reads them; we never do. Those of twelve bytes it
-    shifts in files of its own up to 3.0."""
-    version = written.get(_WRITER, b"9")
-    if version < b"3" or any(key in written for key in _CALENDAR):
+def _is_of_old_calendar(key_values: dict[bytes, bytes], schema: Any) -> bool:
+    """Whether Spark may convert old dates and times between calendars; our decoders never do. Spark also
+    converts INT96 times of files that Spark up to 3.0 wrote."""
+    version = key_values.get(_WRITER, b"9")
+    if version < b"3" or any(key in key_values for key in _CALENDAR):
         return True
     return version < b"3.1" and any(schema.column(i).physical_type == "INT96" for i in range(len(schema)))
 
 
 def _is_understood(metadata: Any) -> bool:
-    """Whether Spark can unpack the file; what its first rows are packed with, all are."""
+    """Whether Spark has the codecs and encodings of the file, judged by its first row group."""
     if not metadata.num_row_groups:
         return True
     group = metadata.row_group(0)
@@ -101,7 +101,7 @@ def _is_understood(metadata: Any) -> bool:
 
 
 def _column(kind: pa.DataType, leaves: list[Any]) -> StoredType | None:
-    """``leaves``: the columns that it is made of, in order."""
+    """The stored type of a column; ``leaves``: the Parquet columns that it consists of, in order."""
     if pa.types.is_dictionary(kind):
         kind = kind.value_type
     if pa.types.is_nested(kind):
@@ -110,8 +110,8 @@ def _column(kind: pa.DataType, leaves: list[Any]) -> StoredType | None:
 
 
 def _nested(kind: pa.DataType, leaves: list[Any], depth: int) -> StoredType | None:
-    """Lists and maps of three levels, as the specification has them; ``depth``: names in a leaf's path before
-    this type's own."""
+    """Lists and maps of three levels, as in the specification. ``depth``: the number of names in a leaf's
+    path before the names of this type."""
     if pa.types.is_struct(kind):
         return _struct(kind, leaves, depth)
     if pa.types.is_map(kind) and _names(leaves, depth) == {"key_value"}:
@@ -125,7 +125,7 @@ def _nested(kind: pa.DataType, leaves: list[Any], depth: int) -> StoredType | No
 
 
 def _struct(kind: pa.DataType, leaves: list[Any], depth: int) -> StoredType | None:
-    """Parts that Spark does not read as we do are as good as of a type that fits none."""
+    """A part that Spark would read differently gets the type '', which fits no declared type."""
     parts = []
     for field in kind:
         part = _part(field.type, [x for x in leaves if _name(x, depth) == field.name], depth + 1)
@@ -150,19 +150,19 @@ def _names(leaves: list[Any], depth: int) -> set[str]:
 
 
 def _leaf(kind: pa.DataType, column: Any) -> StoredType | None:
-    """None where Arrow makes something else of the column than the file's own types say."""
-    found = _spark_type(column)
-    if found is None:
+    """None if Arrow's type of the column is not the one that the file's own types imply."""
+    types = _spark_type(column)
+    if types is None:
         return None
-    expected, spark = found
-    given = _LARGE.get(kind, kind)
-    if pa.types.is_timestamp(given):
-        given = pa.timestamp(given.unit, "UTC" if given.tz else None)
-    return StoredType(spark) if given == expected else None
+    expected, spark = types
+    arrow_type = _LARGE.get(kind, kind)
+    if pa.types.is_timestamp(arrow_type):
+        arrow_type = pa.timestamp(arrow_type.unit, "UTC" if arrow_type.tz else None)
+    return StoredType(spark) if arrow_type == expected else None
 
 
 def _spark_type(column: Any) -> tuple[pa.DataType, str] | None:
-    """What Arrow and Spark make of a column by the file's own types."""
+    """The types that Arrow and Spark give a column, by the file's own types."""
     logical = json.loads(column.logical_type.to_json())
     match logical["Type"], column.physical_type:
         case "None", "FIXED_LEN_BYTE_ARRAY":

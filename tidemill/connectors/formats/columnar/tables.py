@@ -1,5 +1,5 @@
-"""What the columnar formats share: columns are found by name, cast to the table's types, and written
-with the types that files have for them."""
+"""Converts between tables and columnar files, for all columnar formats: columns are matched by name and cast
+to the table's types; values are written with the files' types."""
 
 from __future__ import annotations
 
@@ -15,27 +15,28 @@ from tidemill.types.physical import arrow_schema, arrow_type
 
 
 def from_file_table(table: pa.Table, fields: tuple[Field, ...]) -> pa.Table:
-    """``fields`` of a file's rows; a column that the file does not have is NULL. RecordError names the
-    column whose values do not fit."""
+    """The ``fields`` of a file's rows; a column that the file lacks is NULL. RecordError names the column
+    whose values do not fit."""
     if not fields:
-        return table.select([])  # rows without columns are rows
+        return table.select([])  # a table without columns keeps its number of rows
     columns = [_column(table, field) for field in fields]
     return pa.Table.from_arrays(columns, schema=arrow_schema(fields))
 
 
 def check_names(wanted: tuple[Field, ...], declared: tuple[str, ...], there: Collection[str]) -> None:
-    """RecordError where a column of a file is a wanted one but for small and capital letters."""
-    wrong = mistaken((f.name for f in wanted), declared, there)
-    if wrong:
-        raise RecordError(wrong, line=-1)
+    """RecordError if the name of a wanted column differs from one in the file only in upper and lower
+    case."""
+    problem = mistaken((f.name for f in wanted), declared, there)
+    if problem:
+        raise RecordError(problem, line=-1)
 
 
 def _column(table: pa.Table, field: Field) -> pa.Array:
-    times = table.column_names.count(field.name)
-    if not times:
+    count = table.column_names.count(field.name)
+    if not count:
         return pa.nulls(table.num_rows, arrow_type(field.type))
-    if times > 1:
-        raise RecordError(f"There are {times} columns '{field.name}'", line=-1, field=field.name)
+    if count > 1:
+        raise RecordError(f"There are {count} columns '{field.name}'", line=-1, field=field.name)
     stored = table.column(field.name)
     values = pa.nulls(0, stored.type) if stored.num_chunks == 0 else stored.combine_chunks()
     try:

@@ -1,10 +1,10 @@
-"""Decodes blocks of CSV records into Arrow, as fast as Arrow's reader goes and as exactly as Flink's.
+"""Decodes blocks of CSV records into Arrow, as fast as Arrow's reader and as exactly as Flink's.
 
-The fast way gives plain blocks to the compiled core and other blocks to Arrow's CSV reader: whole numbers,
-floats and decimals typed, all else as text that ``text_types`` converts. Arrow's reader is used only while it
-and Flink's agree on every byte: no escape character, no comments, quotes that open and close at field
-borders, no hexadecimal digits that Arrow would take. Anything else, and any failure, sends the block to
-``records``, which decides.
+The fast path gives plain blocks to the compiled core and other blocks to Arrow's CSV reader. Both return
+whole numbers, floats and decimals typed, and all else as text that ``text_types`` converts. The fast path
+requires that Arrow and Flink agree on every byte: no escape character, no comments, quotes that open and
+close at field borders, no hexadecimal digits that Arrow would accept. All other blocks, and all failures, go
+to ``records``, which is the authority.
 """
 
 from __future__ import annotations
@@ -37,19 +37,19 @@ _NUMBERS: tuple[type[t.LogicalType], ...] = (*_WHOLE, *_FLOATS)
 _NESTED = (t.ArrayType, t.RowType)
 _PIECE = 1 << 18
 _BLOCK = 1 << 21
-"""Bytes that stay in a processor's cache while they are looked at, and while Arrow takes them apart."""
+"""Bytes of a chunk that fits a processor's cache while it is searched, and while Arrow parses it."""
 _BOM = b"\xef\xbb\xbf"
 _NO_UTF8 = re.compile("[\ud800-\udfff]")
 _EMPTY = "With 'csv.null-literal' = '' an empty field is NULL."
 
 
 class _Careful(Exception):
-    """The fast way does not apply to this block."""
+    """The fast path does not apply to this block."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class _Seen:
-    """What a block holds: nothing but ASCII, some quote, some ``x`` (``0x`` begins a number for Arrow)."""
+    """Whether a block has only ASCII, has a quote, and has an ``x`` (Arrow reads ``0x10`` as a number)."""
 
     ascii: bool
     quotes: bool
@@ -58,14 +58,15 @@ class _Seen:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class CsvDecoder:
-    """``columns``: every field of a record in order; ``wanted``: those to give, by name."""
+    """``columns``: all fields of a record, in order; ``wanted``: the fields to return, matched by name."""
 
     columns: tuple[Field, ...]
     wanted: tuple[Field, ...]
     dialect: Dialect
 
     def decode(self, block: Block) -> pa.Table:
-        """A byte order mark is one at the start of the file; anywhere else it is text."""
+        """The rows of ``block``. A byte order mark counts only at the start of the file; elsewhere it is
+        text."""
         marked = block.start == 0 and bytes(block.data[:3]) == _BOM
         data = block.data.slice(3) if marked else block.data
         try:
@@ -101,24 +102,24 @@ class CsvDecoder:
         return pa.Table.from_arrays(arrays, schema=arrow_schema(self.wanted))
 
     def _plain(self, data: pa.Buffer) -> list[pa.Array] | None:
-        """The wanted columns by the compiled core, numbers typed, all else as text; None if it does not read
-        ``data``."""
+        """The wanted columns from the compiled core, numbers typed, all else as text; None if the core
+        refuses ``data``."""
         if any(isinstance(f.type, t.DecimalType) for f in self.wanted):
-            return None  # Arrow reads these from text at once
-        asked = {
+            return None  # Arrow parses decimals from text directly
+        column_types = {
             f.name: arrow_type(f.type) if isinstance(f.type, _NUMBERS) else pa.string() for f in self.wanted
         }
-        found = plain_csv(
+        arrays = plain_csv(
             data,
-            [asked.get(f.name) for f in self.columns],
+            [column_types.get(f.name) for f in self.columns],
             delimiter=self.dialect.delimiter,
             quote=self.dialect.quote,
             null=self.dialect.null,
         )
-        if found is None:
+        if arrays is None:
             return None
-        named = dict(zip((f.name for f in self.columns if f.name in asked), found, strict=True))
-        return [named[f.name] for f in self.wanted]
+        by_name = dict(zip((f.name for f in self.columns if f.name in column_types), arrays, strict=True))
+        return [by_name[f.name] for f in self.wanted]
 
     def _by_arrow(self, data: pa.Buffer) -> list[pa.Array]:
         raw = self._read(data, self._check(data))
@@ -136,27 +137,28 @@ class CsvDecoder:
             raise _Careful  # there the null literal means an element, not the whole text
 
     def _check(self, data: pa.Buffer) -> _Seen:
-        """What occurs; refuses what the two parsers would read differently."""
+        """The special bytes of ``data``. Raises _Careful if Arrow and Flink would read the block
+        differently."""
         dialect = self.dialect
-        seen = _seen(data, dialect.quote.encode())
-        if bytes(data[: len(_BOM)]) == _BOM or not (seen.ascii or is_utf8(data)):
-            raise _Careful  # Arrow would drop the mark, and look at the columns only that are asked for
-        if seen.quotes:
+        content = _seen(data, dialect.quote.encode())
+        if bytes(data[: len(_BOM)]) == _BOM or not (content.ascii or is_utf8(data)):
+            raise _Careful  # Arrow would drop the mark, and not check columns that are not read
+        if content.quotes:
             raw = np.frombuffer(data, dtype=np.uint8)
             if not quotes_are_plain(raw, np.flatnonzero(raw == ord(dialect.quote)), dialect.delimiter):
                 raise _Careful
-        return seen
+        return content
 
-    def _read(self, data: pa.Buffer, seen: _Seen) -> pa.Table:
-        """By blocks where every newline ends a record and none is longer than a block."""
-        if not seen.quotes and data.size > _BLOCK:
+    def _read(self, data: pa.Buffer, content: _Seen) -> pa.Table:
+        """Reads in small blocks if every newline ends a record and no record is longer than a block."""
+        if not content.quotes and data.size > _BLOCK:
             with suppress(pa.ArrowInvalid):
-                return self._read_by(_BLOCK, data, seen)
-        return self._read_by(max(data.size + 1, 16), data, seen)
+                return self._read_by(_BLOCK, data, content)
+        return self._read_by(max(data.size + 1, 16), data, content)
 
-    def _read_by(self, block: int, data: pa.Buffer, seen: _Seen) -> pa.Table:
+    def _read_by(self, block: int, data: pa.Buffer, content: _Seen) -> pa.Table:
         dialect = self.dialect
-        raw_type = self._raw_types(data, seen)
+        raw_type = self._raw_types(data, content)
         return csv.read_csv(
             pa.BufferReader(data),
             read_options=csv.ReadOptions(
@@ -166,9 +168,9 @@ class CsvDecoder:
             ),
             parse_options=csv.ParseOptions(
                 delimiter=dialect.delimiter,
-                quote_char=dialect.quote if seen.quotes else False,
+                quote_char=dialect.quote if content.quotes else False,
                 double_quote=True,
-                newlines_in_values=seen.quotes,
+                newlines_in_values=content.quotes,
                 ignore_empty_lines=False,
             ),
             convert_options=csv.ConvertOptions(
@@ -210,20 +212,20 @@ class CsvDecoder:
             raise RecordError(error, line=record.line, record=_shown(record))
         return not error
 
-    def _column(self, field: Field, place: int, records: list[Record]) -> pa.Array:
+    def _column(self, field: Field, index: int, records: list[Record]) -> pa.Array:
         null = None if isinstance(field.type, _NESTED) else self.dialect.null
         texts = [
-            None if place >= len(r.fields) or r.fields[place] == null else r.fields[place] for r in records
+            None if index >= len(r.fields) or r.fields[index] == null else r.fields[index] for r in records
         ]
         converted = convert_text(pa.array(texts, pa.string()), field.type, self._rules)
         if converted.bad is not None and not self.dialect.lenient:
             record = records[int(np.argmax(converted.bad))]
             raise RecordError(
-                f'Fail to deserialize at field: {field.name}. "{record.fields[place]}" is not {field.type}.',
+                f'Fail to deserialize at field: {field.name}. "{record.fields[index]}" is not {field.type}.',
                 line=record.line,
                 field=field.name,
                 record=_shown(record),
-                hint="" if record.fields[place] or isinstance(field.type, _NESTED) else _EMPTY,
+                hint="" if record.fields[index] or isinstance(field.type, _NESTED) else _EMPTY,
             )
         return converted.values
 
@@ -256,13 +258,13 @@ def _has_empty_row(table: pa.Table) -> bool:
 
 
 def _has_empty_line(data: pa.Buffer) -> bool:
-    """Also one within quotes."""
+    """Whether the text has an empty line, even within quotes."""
     text: bytes = data.to_pybytes()
     return text[:1] in (b"\n", b"\r") or any(ends in text for ends in (b"\n\n", b"\n\r", b"\r\r"))
 
 
 def _numbers(values: pa.Array, kind: pa.DataType) -> pa.Array:
-    """As Arrow's reader converts them, but for hexadecimal ones, which it takes and Flink does not."""
+    """Parses numbers as Arrow's reader does. Refuses texts with an x: Flink reads no hexadecimal numbers."""
     text = values.buffers()[2]
     data = b"" if text is None else text.to_pybytes()
     if b"x" in data or b"X" in data:
@@ -286,7 +288,7 @@ def _has_padding(raw: Bytes, dialect: Dialect) -> bool:
 
 
 def _text(data: pa.Buffer) -> tuple[str, bool]:
-    """The text, bytes that are no UTF-8 as lone surrogates, and whether there are any."""
+    """The text, with invalid UTF-8 bytes as lone surrogates, and whether there are such bytes."""
     raw: bytes = data.to_pybytes()
     try:
         return raw.decode("utf-8"), False

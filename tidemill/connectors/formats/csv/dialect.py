@@ -41,7 +41,7 @@ _CONTROLS = {"b": "\b", "f": "\f", "n": "\n", "r": "\r", "t": "\t"}
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Dialect:
-    """``quote`` and ``escape`` are '' when off; ``null`` None when no text means NULL."""
+    """``quote`` and ``escape`` are '' if disabled; ``null`` is None if no text means NULL."""
 
     delimiter: str
     quote: str
@@ -63,7 +63,8 @@ def _character(options: OptionValues, key: str) -> str:
 
 
 def _delimiter(options: OptionValues) -> str:
-    """Java escapes are read, as Flink does: ``\\t``, ``\\u0001`` and ``\\;`` are one character."""
+    """The delimiter, with Java escapes resolved as in Flink: ``\\t``, ``\\u0001`` and ``\\;`` are one
+    character."""
     text = _ESCAPE.sub(_unescaped, str(options["field-delimiter"]))
     if len(text) != 1:
         raise ValidationError(
@@ -72,16 +73,16 @@ def _delimiter(options: OptionValues) -> str:
     return text
 
 
-def _unescaped(found: re.Match[str]) -> str:
-    if found["hex"]:
-        return chr(int(found["hex"], 16))
-    if found["octal"]:
-        return chr(int(found["octal"], 8))
-    return _CONTROLS.get(found["other"], found["other"])
+def _unescaped(escape: re.Match[str]) -> str:
+    if escape["hex"]:
+        return chr(int(escape["hex"], 16))
+    if escape["octal"]:
+        return chr(int(escape["octal"], 8))
+    return _CONTROLS.get(escape["other"], escape["other"])
 
 
 def read_dialect(options: OptionValues) -> Dialect:
-    """ValidationError where an option does not fit."""
+    """The dialect of the options. ValidationError if an option is invalid."""
     quoted = not options["disable-quote-character"]
     return Dialect(
         delimiter=_delimiter(options),

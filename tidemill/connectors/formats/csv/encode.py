@@ -1,6 +1,6 @@
 """Writes Arrow tables as CSV, with the quoting of Flink's writer.
 
-A text is quoted when it is longer than 24 characters or holds a backslash or a character up to the
+A text is quoted if it is longer than 24 characters, or has a backslash or a character up to the
 larger of delimiter and quote. Numbers and booleans are never quoted.
 """
 

@@ -1,9 +1,9 @@
 """Cuts CSV text into records one by one, by the rules of Flink's parser (Jackson).
 
-This is the authority on what a record is; the vectorised reader must agree with it wherever it is
-used. Quotes count only at the very start of a field; a doubled quote is one; after the closing
-quote only blanks may come before the delimiter. Cost: about 2 µs a field; used for blocks that hold
-something odd, and to find the line of a record that failed.
+This reader is the authority on records; wherever the vectorised reader is used, it must agree with this one.
+Quotes count only at the very start of a field; a doubled quote within it is one quote; only blanks may come
+between the closing quote and the delimiter. Cost: about 2 µs a field. The decoder uses it for blocks that are
+not plain, and to find the line of a malformed record.
 """
 
 from __future__ import annotations
@@ -20,7 +20,8 @@ _ESCAPES = {"n": "\n", "r": "\r", "t": "\t", "0": "\0"}
 
 @dataclass(frozen=True, slots=True)
 class Record:
-    """``line`` counts from 0 within the text; ``error`` says why ``fields`` are not to be used."""
+    """``line`` counts from 0 within the text. If ``error`` is not empty, it says why ``fields`` are
+    invalid."""
 
     fields: list[str]
     line: int

@@ -1,7 +1,7 @@
-"""Writes Arrow columns as JSON texts, column by column; objects are joined from their fields' texts.
+"""Writes Arrow columns as JSON texts, column by column; an object is joined from the texts of its fields.
 
-Texts agree with Flink's writer: decimals without trailing zeros (or plain by option), floats as Java
-prints them, BYTES in base64, timestamps by the standard. NaN and the infinities are refused.
+The texts equal those of Flink's writer: decimals without trailing zeros (or plain, by option), floats as Java
+prints them, BYTES in base64, timestamps by the option's standard. NaN and the infinities are errors.
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ _NEEDS_ESCAPE = r'["\\\x{0}-\x{1f}]'
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class JsonStyle:
-    """``null_keys``: FAIL, DROP or LITERAL, for NULL keys of a MAP."""
+    """``null_keys``: FAIL, DROP or LITERAL, for NULL keys of a MAP; ``null_key``: the text of LITERAL."""
 
     render: RenderRules
     null_keys: str
@@ -48,7 +48,7 @@ def json_style(options: OptionValues) -> JsonStyle:
 
 
 class UnwritableError(Exception):
-    """A value that JSON has no text for; ``path``: names of the column and of fields within it."""
+    """A value that JSON cannot represent. ``path``: the names of the column and of nested fields."""
 
     def __init__(self, reason: str, path: tuple[str, ...] = (), hint: str = "") -> None:
         super().__init__(reason)
@@ -58,7 +58,7 @@ class UnwritableError(Exception):
 
 
 def objects(fields: tuple[Field, ...], columns: list[pa.Array], style: JsonStyle) -> pa.Array:
-    """One JSON object per row."""
+    """One JSON object per row: the columns a = 1 and b = NULL give ``{"a":1,"b":null}``."""
     if not fields:
         raise ConnectorError("A JSON object needs at least one field.")
     pieces = []
@@ -76,7 +76,7 @@ def objects(fields: tuple[Field, ...], columns: list[pa.Array], style: JsonStyle
 
 
 def _string(text: str) -> str:
-    """Jackson's spelling: capital hexadecimal digits, nothing escaped but what must be."""
+    """``text`` as a JSON string. Only characters that JSON must escape are escaped."""
     return json.dumps(text, ensure_ascii=False)
 
 
@@ -88,20 +88,20 @@ def encode_values(kind: t.LogicalType, values: pa.Array, style: JsonStyle) -> pa
         _check_finite(texts, values)
     if isinstance(kind, _BARE):
         return texts
-    plain = pc.invert(pc.match_substring_regex(texts, _NEEDS_ESCAPE))
+    is_plain = pc.invert(pc.match_substring_regex(texts, _NEEDS_ESCAPE))
     quoted = pc.binary_join_element_wise('"', texts, '"', "")
-    if pc.all(pc.fill_null(plain, True)).as_py() is not False:
+    if pc.all(pc.fill_null(is_plain, True)).as_py() is not False:
         return quoted
-    odd = pc.if_else(pc.fill_null(plain, True), pa.scalar(None, pa.string()), texts)
-    return pc.coalesce(by_distinct(odd, _string), quoted)
+    to_escape = pc.if_else(pc.fill_null(is_plain, True), pa.scalar(None, pa.string()), texts)
+    return pc.coalesce(by_distinct(to_escape, _string), quoted)
 
 
 def _check_finite(texts: pa.Array, values: pa.Array) -> None:
-    odd = pc.invert(pc.is_finite(values))
-    if pc.any(odd).as_py():
+    is_special = pc.invert(pc.is_finite(values))
+    if pc.any(is_special).as_py():
         raise UnwritableError(
-            f"Infinite or NaN: {texts.filter(odd)[0]}",
-            hint="JSON has no text for it: write NULL, or CAST it to STRING.",
+            f"Infinite or NaN: {texts.filter(is_special)[0]}",
+            hint="JSON has no such number: write NULL, or CAST the value to STRING.",
         )
 
 
@@ -144,13 +144,13 @@ def _entries(values: pa.Array, key: t.LogicalType, value: t.LogicalType, style: 
 
 
 def _joined(lists: pa.Array, texts: pa.Array, start: str, end: str) -> pa.Array:
-    """The texts of each list's elements between brackets; a NULL text is left out."""
+    """For each list, the ``texts`` of its elements between ``start`` and ``end``; a NULL text is skipped."""
     lengths = pc.fill_null(pc.list_value_length(lists), 0)
     offsets = pa.concat_arrays([pa.array([0], pa.int32()), pc.cumulative_sum(lengths).cast(pa.int32())])
     grouped = pa.ListArray.from_arrays(offsets, texts)
     if texts.null_count:
-        kept = [[x for x in row if x is not None] for row in grouped.to_pylist()]
-        grouped = pa.array(kept, pa.list_(pa.string()))
+        without_nulls = [[x for x in row if x is not None] for row in grouped.to_pylist()]
+        grouped = pa.array(without_nulls, pa.list_(pa.string()))
     inner = pc.binary_join(grouped, ",")
     bracketed = pc.binary_join_element_wise(start, inner, end, "")
     return pc.if_else(lists.is_valid(), bracketed, pa.scalar(None, pa.string()))
@@ -168,18 +168,18 @@ class JsonEncoder(TextEncoder):
 
 
 def row_objects(fields: tuple[Field, ...], table: pa.Table, style: JsonStyle) -> pa.Array:
-    """One JSON object per row; ConnectorError that names the column of a value that JSON has no text for."""
+    """One JSON object per row. ConnectorError names the column of a value that JSON cannot represent."""
     try:
         return objects(fields, [table.column(f.name).combine_chunks() for f in fields], style)
     except UnwritableError as e:
-        said = f"Could not serialize column '{'.'.join(e.path)}' as JSON: {e.reason}"
-        raise ConnectorError(said, hint=e.hint) from None
+        message = f"Could not serialize column '{'.'.join(e.path)}' as JSON: {e.reason}"
+        raise ConnectorError(message, hint=e.hint) from None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class EnvelopeEncoder(TextEncoder):
-    """CDC messages: ``insert`` and ``delete`` are the texts around a row's object. A changelog is
-    written as Flink writes it: -U as a delete, +U as an insert."""
+    """Writes CDC messages. ``insert`` and ``delete`` are the texts before and after a row's object. As in
+    Flink, -U is written as a delete, +U as an insert."""
 
     fields: tuple[Field, ...]
     style: JsonStyle

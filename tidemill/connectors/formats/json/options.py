@@ -12,7 +12,7 @@ IGNORE_ERRORS = ConnectorOption(
     key="ignore-parse-errors",
     kind="bool",
     default="false",
-    doc="NULL for fields that do not parse; records that are no JSON are skipped.",
+    doc="NULL for fields that do not parse; skips records that are no JSON.",
 )
 TIMESTAMP_FORMAT = ConnectorOption(
     key="timestamp-format.standard",
@@ -23,7 +23,7 @@ NULL_KEY_MODE = ConnectorOption(
     key="map-null-key.mode", default="FAIL", doc="NULL keys of a MAP when writing: FAIL, DROP or LITERAL."
 )
 NULL_KEY_LITERAL = ConnectorOption(
-    key="map-null-key.literal", default="null", doc="What LITERAL writes for a NULL key."
+    key="map-null-key.literal", default="null", doc="Text that LITERAL writes for a NULL key."
 )
 PLAIN_NUMBERS = ConnectorOption(
     key="encode.decimal-as-plain-number",

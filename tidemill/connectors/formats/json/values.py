@@ -1,8 +1,8 @@
-"""One JSON value, one value of a Flink type: the rules of Flink's JSON reader, type by type.
+"""Converts one JSON value to a value of a Flink type, by the rules of Flink's JSON reader, type by type.
 
-Numbers come in as ``Number``, their own text, because STRING columns show the text and DECIMAL needs
-all digits. ValueError (ArithmeticError) says that a value does not fit; with ``lenient`` the value
-that does not fit, at whatever depth, is NULL.
+Numbers are ``Number``, which keeps their text, because STRING columns return the text and DECIMAL needs
+all digits. If a value does not fit, ValueError (or ArithmeticError) is raised; with ``lenient`` the value
+is NULL instead, at any depth.
 """
 
 from __future__ import annotations
@@ -12,9 +12,9 @@ from dataclasses import dataclass
 from functools import singledispatch
 from typing import Any
 
-from tidemill.connectors.formats.java_text import java_double
 from tidemill.connectors.formats.text_scalars import TextRules, parse
 from tidemill.types import logical as t
+from tidemill.types.java_text import java_double
 
 
 class Number(str):
@@ -31,11 +31,11 @@ class JsonRules:
 
 
 class MissingField(ValueError):
-    """A field that json.fail-on-missing-field asks for."""
+    """An object lacks a field, and json.fail-on-missing-field is set."""
 
 
 class FieldError(ValueError):
-    """``field``: path of the field whose value does not fit; ``value``: that value."""
+    """``field``: the path of the field whose ``value`` does not fit."""
 
     def __init__(self, field: str, value: Any) -> None:
         super().__init__(f"Fail to deserialize at field: {field}.")
@@ -86,7 +86,7 @@ def text_of(node: Any) -> str:
 
 
 def _encodable(text: str) -> str:
-    """Halves of surrogate pairs, which JSON can escape, are '?' as in Java."""
+    """``text`` with lone surrogates, which JSON can escape, replaced by '?' as in Java."""
     return text if text.isascii() else text.encode("utf-8", "replace").decode()
 
 
@@ -104,7 +104,7 @@ def _(kind: t.LogicalType, node: Any, rules: JsonRules) -> str:
 @_convert.register(t.IntType)
 @_convert.register(t.BigIntType)
 def _(kind: t.LogicalType, node: Any, rules: JsonRules) -> Any:
-    """A JSON number with a fraction or exponent is cut; a string must be a whole number."""
+    """A JSON number with a fraction or exponent is truncated; a string must be a whole number."""
     if isinstance(node, Number) and not node.lstrip("-").isdigit():
         value = float(node)
         return parse(kind, str(int(value)), rules.text)
@@ -138,7 +138,7 @@ def _(kind: t.RowType, node: Any, rules: JsonRules) -> dict[str, Any]:
 
 
 def compact(node: Any) -> str:
-    """The JSON text of a value without blanks, as Jackson prints a tree."""
+    """The JSON text of a value without blanks, as Jackson prints a tree: ``{"a":[1,null]}``."""
     if isinstance(node, Number):
         return _number_text(node)
     if isinstance(node, dict):
@@ -149,5 +149,5 @@ def compact(node: Any) -> str:
 
 
 def _number_text(number: Number) -> str:
-    """Whole numbers as they are; others as Java prints a double."""
+    """Whole numbers are unchanged; other numbers are spelled as Java prints a double."""
     return str(number) if number.lstrip("-").isdigit() else java_double(float(number))

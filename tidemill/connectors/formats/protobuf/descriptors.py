@@ -32,8 +32,8 @@ _FITTING: dict[int, tuple[type[t.LogicalType], ...]] = {
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class MessageType:
-    """The message ``name``. ``files``: serialized, the one that defines it and what that imports, each after
-    its own imports. ``proto3``: the syntax of the one that defines it."""
+    """The message ``name``. ``files``: the serialized file that defines the message and all files it imports,
+    each after its own imports. ``proto3``: the defining file has this syntax."""
 
     name: str
     files: tuple[bytes, ...]
@@ -41,26 +41,29 @@ class MessageType:
 
     @staticmethod
     def of(data: bytes, name: str) -> MessageType:
-        """ValidationError where ``data`` is no FileDescriptorSet with all that the message needs."""
+        """The message ``name`` of a serialized FileDescriptorSet. ValidationError if ``data`` is no such set,
+        or lacks the message or a file that the message needs."""
         try:
             files = {file.name: file for file in FileDescriptorSet.FromString(data).file}
         except DecodeError as e:
             raise ValidationError(f"It is no FileDescriptorSet: {e}", hint=PROTOC) from None
-        homes = {message: file for file in files.values() for message in _messages(file)}
-        if name not in homes:
+        defining_files = {message: file for file in files.values() for message in _messages(file)}
+        if name not in defining_files:
             raise ValidationError(
                 f"The descriptors have no message '{name}'.",
-                expected=tuple(sorted(homes)),
+                expected=tuple(sorted(defining_files)),
                 hint="'protobuf.message-class-name' is here the name in the .proto file: package.Message.",
             )
-        needed: dict[str, bytes] = {}
-        _add(homes[name].name, files, needed, ())
-        made = MessageType(name=name, files=tuple(needed.values()), proto3=homes[name].syntax == "proto3")
+        serialized: dict[str, bytes] = {}
+        _add(defining_files[name].name, files, serialized, ())
+        message_type = MessageType(
+            name=name, files=tuple(serialized.values()), proto3=defining_files[name].syntax == "proto3"
+        )
         try:
-            made.descriptor()
+            message_type.descriptor()
         except TypeError as e:
             raise ValidationError(f"The descriptors cannot be used: {e}", hint=PROTOC) from None
-        return made
+        return message_type
 
     def descriptor(self) -> Descriptor:
         pool = DescriptorPool()
@@ -83,25 +86,29 @@ def _nested(message: DescriptorProto, prefix: str) -> Iterator[str]:
 
 
 def _add(
-    name: str, files: Mapping[str, FileDescriptorProto], needed: dict[str, bytes], above: tuple[str, ...]
+    name: str,
+    files: Mapping[str, FileDescriptorProto],
+    serialized: dict[str, bytes],
+    importers: tuple[str, ...],
 ) -> None:
-    """Adds the file ``name`` to those ``needed``, after its imports; ``above``: the files that import it."""
-    if name in needed:
+    """Adds the file ``name`` to ``serialized``, after its imports. ``importers``: the chain of files that led
+    to this file, for cycles."""
+    if name in serialized:
         return
-    if name not in files or name in above:
-        wrong = "imports itself" if name in above else "is not in the descriptors"
-        raise ValidationError(f"The file '{name}' {wrong}, but '{above[-1]}' imports it.", hint=PROTOC)
+    if name not in files or name in importers:
+        problem = "imports itself" if name in importers else "is not in the descriptors"
+        raise ValidationError(f"The file '{name}' {problem}, but '{importers[-1]}' imports it.", hint=PROTOC)
     for imported in files[name].dependency:
-        _add(imported, files, needed, (*above, name))
-    needed[name] = files[name].SerializeToString()
+        _add(imported, files, serialized, (*importers, name))
+    serialized[name] = files[name].SerializeToString()
 
 
-def is_map(found: FieldDescriptor) -> bool:
-    return found.message_type is not None and bool(found.message_type.GetOptions().map_entry)
+def is_map(descriptor: FieldDescriptor) -> bool:
+    return descriptor.message_type is not None and bool(descriptor.message_type.GetOptions().map_entry)
 
 
 def check_columns(message: Descriptor, fields: tuple[Field, ...]) -> None:
-    """ValidationError names the first column that the message does not have, or has with another type."""
+    """ValidationError names the first column that the message lacks, or has with another type."""
     for field in fields:
         if field.name not in message.fields_by_name:
             raise ValidationError(
@@ -111,35 +118,35 @@ def check_columns(message: Descriptor, fields: tuple[Field, ...]) -> None:
         _check(message.fields_by_name[field.name], field.type, field.name)
 
 
-def _check(found: FieldDescriptor, kind: t.LogicalType, column: str) -> None:
-    if is_map(found):
+def _check(descriptor: FieldDescriptor, kind: t.LogicalType, column: str) -> None:
+    if is_map(descriptor):
         if not isinstance(kind, t.MapType):
             raise _unexpected(kind, "MAP", column)
-        parts = found.message_type.fields_by_name
+        parts = descriptor.message_type.fields_by_name
         _check_one(parts[KEY], kind.key, column)
         _check_one(parts[VALUE], kind.value, column)
-    elif found.is_repeated:
+    elif descriptor.is_repeated:
         if not isinstance(kind, t.ArrayType):
             raise _unexpected(kind, "ARRAY", column)
-        _check_one(found, kind.element, column)
+        _check_one(descriptor, kind.element, column)
     else:
-        _check_one(found, kind, column)
+        _check_one(descriptor, kind, column)
 
 
-def _check_one(found: FieldDescriptor, kind: t.LogicalType, column: str) -> None:
-    """A value, or an element of a repeated field."""
-    if found.message_type is not None:
+def _check_one(descriptor: FieldDescriptor, kind: t.LogicalType, column: str) -> None:
+    """Checks the type of a single value, or of an element of a repeated field."""
+    if descriptor.message_type is not None:
         if not isinstance(kind, t.RowType):
             raise _unexpected(kind, "ROW", column)
-        check_columns(found.message_type, kind.fields)
+        check_columns(descriptor.message_type, kind.fields)
         return
-    is_bytes = found.type == FieldDescriptor.TYPE_BYTES
-    if not isinstance(kind, t.BINARY_TYPES if is_bytes else _FITTING[found.cpp_type]):
+    is_bytes_field = descriptor.type == FieldDescriptor.TYPE_BYTES
+    if not isinstance(kind, t.BINARY_TYPES if is_bytes_field else _FITTING[descriptor.cpp_type]):
         raise ValidationError(
-            f"Protobuf field type does not match column type: {found.full_name} is not compatible with"
+            f"Protobuf field type does not match column type: {descriptor.full_name} is not compatible with"
             f" {kind} (column '{column}')."
         )
 
 
-def _unexpected(kind: t.LogicalType, right: str, column: str) -> ValidationError:
-    return ValidationError(f"Unexpected LogicalType: {kind}. It should be {right} (column '{column}').")
+def _unexpected(kind: t.LogicalType, expected: str, column: str) -> ValidationError:
+    return ValidationError(f"Unexpected LogicalType: {kind}. It should be {expected} (column '{column}').")

@@ -1,6 +1,6 @@
 """The ``protobuf`` format: messages of a queue that are Protocol Buffers.
 
-Flink has the message's type from a Java class; here a file of descriptors has it.
+Flink takes the message's type from a Java class; Tidemill takes it from a file of descriptors.
 """
 
 from __future__ import annotations
@@ -38,12 +38,12 @@ _OPTIONS = (
         key="read-default-values",
         kind="bool",
         default="false",
-        doc="What a message does not have is the field's default, not NULL.",
+        doc="A field that a message lacks is the field's default, not NULL.",
     ),
     ConnectorOption(
         key="write-null-string-literal",
         default="",
-        doc="What a sink writes for NULL in arrays and maps of text.",
+        doc="Text that a sink writes for NULL in arrays and maps of text.",
     ),
     ConnectorOption(
         key="ignore-parse-errors", kind="bool", default="false", doc="Skips messages that do not fit."
@@ -81,26 +81,26 @@ class ProtobufFormat(Format):
 
 
 def _checked_type(options: OptionValues, columns: tuple[Field, ...]) -> MessageType:
-    found = _message_type(options)
-    check_columns(found.descriptor(), columns)
-    return found
+    message_type = _message_type(options)
+    check_columns(message_type.descriptor(), columns)
+    return message_type
 
 
 def _message_type(options: OptionValues) -> MessageType:
-    place = options["descriptor-file"]
-    if not place:
+    path = options["descriptor-file"]
+    if not path:
         raise NotSupportedError(
             "Java classes of 'protobuf.message-class-name' are not supported: the format needs"
             " 'protobuf.descriptor-file'.",
             hint=f"Make the file with {PROTOC}",
         )
     try:
-        return MessageType.of(Storage(place).read_bytes(""), options["message-class-name"])
+        return MessageType.of(Storage(path).read_bytes(""), options["message-class-name"])
     except OSError as e:
-        raise ValidationError(f"'protobuf.descriptor-file': '{place}' cannot be read: {e}") from None
+        raise ValidationError(f"'protobuf.descriptor-file': '{path}' cannot be read: {e}") from None
     except ValidationError as e:
         raise ValidationError(
-            f"'protobuf.descriptor-file' = '{place}': {e.message}", expected=e.expected, hint=e.hint
+            f"'protobuf.descriptor-file' = '{path}': {e.message}", expected=e.expected, hint=e.hint
         ) from None
 
 

@@ -1,4 +1,5 @@
-"""What a request is answered with: the service, who asks, and whether he still listens."""
+"""The context of a connection's requests: the service, the user, and whether the client is still
+connected."""
 
 from __future__ import annotations
 
@@ -11,9 +12,9 @@ from tidemill.gateway.service.service import Gateway
 
 @dataclass(slots=True, kw_only=True)
 class Caller:
-    """One connection. ``is_there``: whether the client has not gone; what waits for long asks it.
-    ``log_in``: the user of a name and a password, where the connection itself has not said who asks, which
-    its first session must do; ``is_known``: somebody has."""
+    """One connection. ``is_there``: whether the client is still connected; long waits check it. ``log_in``:
+    maps a name and a password to a user; set if the connection has no credentials, so that its first session
+    must have them. ``is_known``: the user is authenticated."""
 
     gateway: Gateway
     is_there: Callable[[], bool]
@@ -24,4 +25,4 @@ class Caller:
 
 
 class GoneError(Exception):
-    """The client went while it waited: there is nobody to answer."""
+    """The client disconnected while it waited for an answer."""

@@ -1,6 +1,6 @@
 """One client's connection, in a thread of its own.
 
-The first byte says what the client speaks: SASL begins with 1, Thrift's binary protocol with 0x80, HTTP with
+The first byte tells the client's transport: SASL begins with 1, Thrift's binary protocol with 0x80, HTTP with
 a letter. So one port serves all three.
 """
 
@@ -39,7 +39,7 @@ _NO_CALL = Call("", 0, None)
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Connection:
-    """``login``: seconds within which a client must begin, and say who it is."""
+    """``login``: seconds within which a client must send its first message and authenticate."""
 
     stream: Stream
     gateway: Gateway
@@ -48,7 +48,7 @@ class Connection:
     login: float
 
     def serve(self) -> None:
-        """Until the client goes, or says what cannot be understood."""
+        """Serves until the client disconnects, or sends an invalid message."""
         try:
             first = self.stream.begin(within=self.login)
             if first == sasl.START:
@@ -66,8 +66,8 @@ class Connection:
             _LOGGER.exception("a connection of HiveServer2's endpoint failed")
 
     def _plain(self) -> None:
-        """Call by call; what is none ends the connection, as nobody knows where the next begins. Who has not
-        said who it is does not keep a connection."""
+        """Answers call by call. An invalid call ends the connection, since the start of the next is unknown.
+        A client must authenticate within ``login`` seconds."""
         caller = self._caller("", log_in=self._log_in)
         end = self.stream.clock() + self.login
         while True:
@@ -111,7 +111,7 @@ class Connection:
 
 
 def answered_whole(caller: Caller, message: bytes) -> bytes:
-    """The answer to a message that lies there in full: Thrift's own error where it is none."""
+    """The answer to a complete message; Thrift's own error if it is no valid call."""
     try:
         return answered(caller, Held(message))
     except WireError as e:
@@ -124,16 +124,16 @@ def _not_understood(error: WireError) -> bytes:
 
 def answered(caller: Caller, source: Source) -> bytes:
     call = read_call(source)
-    known = call_structs(call.method)
-    if known is None:
+    call_types = call_structs(call.method)
+    if call_types is None:
         return refusal(call, TApplicationException.UNKNOWN_METHOD, f"Invalid method name: '{call.method}'")
-    return reply(call, _answer(METHODS[call.method], caller, call, known[1]))
+    return reply(call, _answer(METHODS[call.method], caller, call, call_types[1]))
 
 
 def _answer(
     method: Callable[[Caller, object], Answer], caller: Caller, call: Call, response: type[object]
 ) -> Answer:
-    """Whatever goes wrong is told in the response's status."""
+    """Calls the method. The response's status has its error."""
     try:
         return method(caller, call.request)
     except TidemillError as e:
@@ -143,6 +143,6 @@ def _answer(
     except Exception as e:
         _LOGGER.exception("%s failed in a way that it should not", call.method)
         error = InternalError(f"{type(e).__name__}: {e}")
-    made = response()
-    made.status = status.failed(error)  # type: ignore[attr-defined]
-    return Answer(made)
+    failure = response()
+    failure.status = status.failed(error)  # type: ignore[attr-defined]
+    return Answer(failure)

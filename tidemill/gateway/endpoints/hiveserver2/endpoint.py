@@ -1,4 +1,4 @@
-"""The HiveServer2 endpoint: a thread that listens, and one for each connection."""
+"""The HiveServer2 endpoint: a listening thread, and one thread per connection."""
 
 from __future__ import annotations
 
@@ -64,7 +64,7 @@ class HiveServer2Endpoint:
             stream.close()
 
     def _listen(self, listening: socket.socket) -> None:
-        """Goes on whatever happens to one connection, as when the machine has no more of them."""
+        """Accepts connections. Survives errors, such as a lack of file descriptors."""
         while not self._ending.is_set():
             try:
                 connection, _ = listening.accept()
@@ -74,7 +74,8 @@ class HiveServer2Endpoint:
                     _LOGGER.exception("the HiveServer2 endpoint could not take a connection")
 
     def _take(self, connection: socket.socket) -> None:
-        """Beyond the limit a connection is closed at once: a client sees that, and does not wait."""
+        """Serves a connection in a new thread. Beyond the limit, closes it at once, so that the client need
+        not wait."""
         connection.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
         read = self.config.read
         stream = Stream(connection, read(h.MAX_MESSAGE).bytes, read(h.LOGIN_TIMEOUT).seconds)

@@ -1,7 +1,7 @@
-"""A changelog read to its end, and the table that it makes: what a wire without row kinds can give of it.
+"""Folds a finished changelog into its final table, for protocols without row kinds.
 
-Rows are equal as everywhere (``changelog.values``) and keep the order in which they last came. Memory is that
-of the table, and as much again of changes.
+Rows are compared as everywhere (``changelog.values``), and sorted by their last change. Memory: twice the
+size of the table.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ _ALL = 1 << 62
 
 
 def folded(outcome: Outcome) -> Outcome:
-    """Waits for the query's end. A result that is no changelog stays as it is."""
+    """Waits for the query's end, and returns the final table. Other results than changelogs are unchanged."""
     if not outcome.info.changelog:
         return outcome
     changes = outcome.pages
@@ -37,27 +37,28 @@ def folded(outcome: Outcome) -> Outcome:
 
 
 def _table(changes: Pages) -> pa.Table:
-    held = _weighted(changes.schema.empty_table())
-    fresh: list[pa.Table] = []
+    net_rows = _weighted(changes.schema.empty_table())
+    new_changes: list[pa.Table] = []
     while True:
         changes.wait_rows(_WAIT_SECONDS)
         page = changes.fetch(changes.token)
         if page.rows is None:
-            return _rows(_net([held, *fresh]))
-        fresh.append(_weighted(page.rows))
-        if sum(part.num_rows for part in fresh) > max(_ROWS, held.num_rows):
-            held, fresh = _net([held, *fresh]), []
+            return _rows(_net([net_rows, *new_changes]))
+        new_changes.append(_weighted(page.rows))
+        if sum(part.num_rows for part in new_changes) > max(_ROWS, net_rows.num_rows):
+            net_rows, new_changes = _net([net_rows, *new_changes]), []
 
 
 def _weighted(changes: pa.Table) -> pa.Table:
-    """With weights where there were kinds: in the last column."""
+    """``changes`` with a column of weights in place of the last column, the kinds: 1 for +I and +U, -1 for
+    others."""
     kinds = single(changes.column(changes.num_columns - 1)).to_numpy(zero_copy_only=False)
     weights = pa.array(1 - 2 * (kinds.astype(np.int64) & 1))
     return changes.set_column(changes.num_columns - 1, "weight", weights)
 
 
 def _net(parts: list[pa.Table]) -> pa.Table:
-    """Each row once, with the sum of its weights, where that is not 0."""
+    """Each distinct row with the sum of its weights, unless the sum is 0."""
     table = pa.concat_tables(parts)
     columns = [single(column) for column in table.columns]
     weights = columns.pop().to_numpy(zero_copy_only=False)
@@ -66,9 +67,9 @@ def _net(parts: list[pa.Table]) -> pa.Table:
         return table
     sums = np.add.reduceat(weights[groups.order], groups.starts)
     last = groups.order[groups.starts + groups.sizes - 1]
-    kept = np.flatnonzero(sums)
-    kept = kept[np.argsort(last[kept])]
-    return table.take(last[kept]).set_column(len(columns), "weight", pa.array(sums[kept]))
+    nonzero = np.flatnonzero(sums)
+    nonzero = nonzero[np.argsort(last[nonzero])]
+    return table.take(last[nonzero]).set_column(len(columns), "weight", pa.array(sums[nonzero]))
 
 
 def _rows(net: pa.Table) -> pa.Table:

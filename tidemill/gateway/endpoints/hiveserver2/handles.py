@@ -1,8 +1,8 @@
-"""Handles of this wire: the service's own, so that they mean the same after a restart.
+"""Handles of the protocol, which contain the service's handles, so that they stay valid after a restart.
 
-A request about an operation names nothing else, but the service also asks for its session, and rows look as
-the session's version of the protocol says. A handle has 16 bytes beside its UUID: there stands the session's
-UUID, with the protocol's version in the digit that is 4 in all UUIDs made at random.
+A request names only an operation, but the service also needs its session, and the form of rows depends on the
+session's protocol version. A handle has 16 bytes beside its UUID. They hold the session's UUID; the digit
+that is 4 in all random UUIDs is replaced by the protocol version.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ NEWEST = 10
 
 
 class HandleError(GatewayError):
-    """Bytes that no handle of this gateway has."""
+    """The bytes are no handle of this gateway."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -1,9 +1,9 @@
-"""What JDBC asks of a catalog: catalogs, schemas, tables, columns, keys, functions, types.
+"""JDBC's metadata queries: catalogs, schemas, tables, columns, keys, functions, types.
 
-The answers have JDBC's columns. Names are patterns with ``%``, ``_`` and ``\\`` as escape, as JDBC says, and
-``*`` or ``.*``, as Hive's clients send them; an empty one is any. A catalog is named as it is; without, it is
-the session's current one. Each question is an operation of the session: it runs in its turn, and its result
-is fetched as any.
+The results have JDBC's columns. Names are JDBC patterns with ``%``, ``_`` and ``\\`` as escape, or ``*`` and
+``.*`` as Hive's clients send them; an empty pattern matches all names. The catalog's name is no pattern; by
+default it is the session's current catalog. Each query is an operation of the session: it runs in its turn,
+and clients fetch its result as usual.
 """
 
 from __future__ import annotations
@@ -42,12 +42,12 @@ _TABLE_TYPES = {
 _NULLABLE = {False: (0, "NO"), True: (1, "YES")}
 _SEARCHABLE = 3
 _UNKNOWN_RESULT = 1
-"""JDBC's functionResultUnknown is 0, functionNoTable 1: no function that is listed gives a table."""
+"""JDBC's functionResultUnknown is 0, functionNoTable 1. No listed function returns a table."""
 
 
 @dataclass(frozen=True, slots=True)
-class Question:
-    """``kind``: the operation's type. ``answer`` gives rows of ``columns``."""
+class MetadataQuery:
+    """``kind``: the operation's type. ``answer`` returns rows with ``columns``."""
 
     method: str
     kind: int
@@ -55,32 +55,32 @@ class Question:
     answer: Callable[[SessionCatalog, Any], Rows]
 
 
-def asked(question: Question) -> Callable[[Caller, Any], Answer]:
-    return partial(_ask, question)
+def metadata_method(query: MetadataQuery) -> Callable[[Caller, Any], Answer]:
+    return partial(_ask, query)
 
 
-def _ask(question: Question, caller: Caller, request: Any) -> Answer:
+def _ask(query: MetadataQuery, caller: Caller, request: Any) -> Answer:
     session = session_of(request.sessionHandle)
     catalog = caller.gateway.catalog(session.session, user=caller.user)
-    work = partial(_outcome, question, catalog, request)
+    work = partial(_outcome, query, catalog, request)
     operation = caller.gateway.submit(session.session, work, user=caller.user)
     ref = OperationRef(operation, session.session, session.version)
     await_end(caller, ref)
-    known = call_structs(question.method)
-    assert known is not None
-    return Answer(known[1](status.good(), operation_handle(ref, question.kind)))
+    call_types = call_structs(query.method)
+    assert call_types is not None
+    return Answer(call_types[1](status.good(), operation_handle(ref, query.kind)))
 
 
-def _outcome(question: Question, catalog: SessionCatalog, request: Any, control: Control) -> Outcome:
-    schema = arrow_schema(question.columns)
-    rows = list(question.answer(catalog, request))
+def _outcome(query: MetadataQuery, catalog: SessionCatalog, request: Any, control: Control) -> Outcome:
+    schema = arrow_schema(query.columns)
+    rows = list(query.answer(catalog, request))
     columns = list(zip(*rows, strict=True)) if rows else [()] * len(schema)
     arrays = [pa.array(c, f.type) for c, f in zip(columns, schema, strict=True)]
     pages = Pages(schema=schema, folder="", memory=_MEMORY, ahead=_MEMORY)
     pages.put(pa.table(arrays, schema=schema))
     pages.finish()
     return Outcome(
-        ResultInfo(fields=question.columns, is_query=False, result_kind="SUCCESS_WITH_CONTENT"), pages
+        ResultInfo(fields=query.columns, is_query=False, result_kind="SUCCESS_WITH_CONTENT"), pages
     )
 
 
@@ -99,24 +99,24 @@ def _table_types(catalog: SessionCatalog, request: Any) -> Rows:
 
 
 def _tables(catalog: SessionCatalog, request: Any) -> Rows:
-    wanted = {_TABLE_TYPES.get(name.upper()) for name in request.tableTypes or ("TABLE", "VIEW")}
-    for table in _found(catalog, request):
-        if table.is_view in wanted:
+    is_view_values = {_TABLE_TYPES.get(name.upper()) for name in request.tableTypes or ("TABLE", "VIEW")}
+    for table in _matching_tables(catalog, request):
+        if table.is_view in is_view_values:
             path, kind = table.path, "VIEW" if table.is_view else "TABLE"
             yield path.catalog, path.database, path.name, kind, table.comment, None, None, None, None, None
 
 
 def _columns(catalog: SessionCatalog, request: Any) -> Rows:
     name = _pattern(request.columnName)
-    for table in _found(catalog, request):
+    for table in _matching_tables(catalog, request):
         path = table.path
-        for place, column in enumerate(catalog.columns(path), start=1):
+        for position, column in enumerate(catalog.columns(path), start=1):
             if name.fullmatch(column.name):
-                described = _described(column.type)
+                type_columns = _described(column.type)
                 nullable, is_nullable = _NULLABLE[column.type.nullable]
-                named = path.catalog, path.database, path.name, column.name
-                after = None, None, None, described[2], place, is_nullable, None, None, None, None, "NO"
-                yield (*named, *described, nullable, column.comment, *after)
+                names = path.catalog, path.database, path.name, column.name
+                rest = None, None, None, type_columns[2], position, is_nullable, None, None, None, None, "NO"
+                yield (*names, *type_columns, nullable, column.comment, *rest)
 
 
 def _described(kind: LogicalType) -> tuple[int, str, int | None, None, int | None, int | None]:
@@ -127,10 +127,10 @@ def _described(kind: LogicalType) -> tuple[int, str, int | None, None, int | Non
 
 
 def _primary_keys(catalog: SessionCatalog, request: Any) -> Rows:
-    for table in _found(catalog, request):
+    for table in _matching_tables(catalog, request):
         path = table.path
-        for place, column in enumerate(catalog.primary_key(path), start=1):
-            yield path.catalog, path.database, path.name, column, place, None
+        for position, column in enumerate(catalog.primary_key(path), start=1):
+            yield path.catalog, path.database, path.name, column, position, None
 
 
 def _no_rows(catalog: SessionCatalog, request: Any) -> Rows:
@@ -148,26 +148,28 @@ def _functions(catalog: SessionCatalog, request: Any) -> Rows:
 
 
 def _type_info(catalog: SessionCatalog, request: Any) -> Rows:
-    for found in types.ALL:
-        text = found.jdbc in (1, 12)
+    for wire in types.ALL:
+        text = wire.jdbc in (1, 12)
         quote = "'" if text else None
-        literal = found.precision, quote, quote, None
-        marks = 1, text, _SEARCHABLE, found.radix == 0, False, False
-        yield (found.name, found.jdbc, *literal, *marks, found.name, 0, 0, None, None, found.radix or None)
+        literal = wire.precision, quote, quote, None
+        marks = 1, text, _SEARCHABLE, wire.radix == 0, False, False
+        yield (wire.name, wire.jdbc, *literal, *marks, wire.name, 0, 0, None, None, wire.radix or None)
 
 
 def _databases(catalog: SessionCatalog, name: str | None, pattern: str | None) -> Iterator[tuple[str, str]]:
-    """Of a catalog; of one that does not exist there are none."""
-    found = name or catalog.current[0]
+    """Catalog and name of each matching database; none if the catalog does not exist."""
+    catalog_name = name or catalog.current[0]
     matches = _pattern(pattern)
-    if found in catalog.catalogs():
-        yield from ((found, d) for d in catalog.databases(found) if matches.fullmatch(d))
+    if catalog_name in catalog.catalogs():
+        yield from ((catalog_name, d) for d in catalog.databases(catalog_name) if matches.fullmatch(d))
 
 
-def _found(catalog: SessionCatalog, request: Any) -> Iterator[TableInfo]:
+def _matching_tables(catalog: SessionCatalog, request: Any) -> Iterator[TableInfo]:
     name = _pattern(request.tableName)
-    for held, database in _databases(catalog, request.catalogName, request.schemaName):
-        yield from (table for table in catalog.tables(held, database) if name.fullmatch(table.path.name))
+    for catalog_name, database in _databases(catalog, request.catalogName, request.schemaName):
+        yield from (
+            table for table in catalog.tables(catalog_name, database) if name.fullmatch(table.path.name)
+        )
 
 
 def _pattern(text: str | None) -> re.Pattern[str]:
@@ -183,8 +185,8 @@ def _fields(text: str, *numbers: str, booleans: tuple[str, ...] = ()) -> tuple[F
     return tuple(Field(name, kinds.get(name, STRING)) for name in text.split())
 
 
-QUESTIONS = (
-    Question("GetTypeInfo", 1, _fields(
+QUERIES = (
+    MetadataQuery("GetTypeInfo", 1, _fields(
         "TYPE_NAME DATA_TYPE PRECISION LITERAL_PREFIX LITERAL_SUFFIX CREATE_PARAMS NULLABLE CASE_SENSITIVE "
         "SEARCHABLE UNSIGNED_ATTRIBUTE FIXED_PREC_SCALE AUTO_INCREMENT LOCAL_TYPE_NAME MINIMUM_SCALE "
         "MAXIMUM_SCALE SQL_DATA_TYPE SQL_DATETIME_SUB NUM_PREC_RADIX",
@@ -192,14 +194,14 @@ QUESTIONS = (
         "SQL_DATETIME_SUB", "NUM_PREC_RADIX",
         booleans=("CASE_SENSITIVE", "UNSIGNED_ATTRIBUTE", "FIXED_PREC_SCALE", "AUTO_INCREMENT"),
     ), _type_info),
-    Question("GetCatalogs", 2, _fields("TABLE_CAT"), _catalogs),
-    Question("GetSchemas", 3, _fields("TABLE_SCHEM TABLE_CATALOG"), _schemas),
-    Question("GetTables", 4, _fields(
+    MetadataQuery("GetCatalogs", 2, _fields("TABLE_CAT"), _catalogs),
+    MetadataQuery("GetSchemas", 3, _fields("TABLE_SCHEM TABLE_CATALOG"), _schemas),
+    MetadataQuery("GetTables", 4, _fields(
         "TABLE_CAT TABLE_SCHEM TABLE_NAME TABLE_TYPE REMARKS TYPE_CAT TYPE_SCHEM TYPE_NAME "
         "SELF_REFERENCING_COL_NAME REF_GENERATION"
     ), _tables),
-    Question("GetTableTypes", 5, _fields("TABLE_TYPE"), _table_types),
-    Question("GetColumns", 6, _fields(
+    MetadataQuery("GetTableTypes", 5, _fields("TABLE_TYPE"), _table_types),
+    MetadataQuery("GetColumns", 6, _fields(
         "TABLE_CAT TABLE_SCHEM TABLE_NAME COLUMN_NAME DATA_TYPE TYPE_NAME COLUMN_SIZE BUFFER_LENGTH "
         "DECIMAL_DIGITS NUM_PREC_RADIX NULLABLE REMARKS COLUMN_DEF SQL_DATA_TYPE SQL_DATETIME_SUB "
         "CHAR_OCTET_LENGTH ORDINAL_POSITION IS_NULLABLE SCOPE_CATALOG SCOPE_SCHEMA SCOPE_TABLE "
@@ -207,13 +209,13 @@ QUESTIONS = (
         "DATA_TYPE", "COLUMN_SIZE", "BUFFER_LENGTH", "DECIMAL_DIGITS", "NUM_PREC_RADIX", "NULLABLE",
         "SQL_DATA_TYPE", "SQL_DATETIME_SUB", "CHAR_OCTET_LENGTH", "ORDINAL_POSITION", "SOURCE_DATA_TYPE",
     ), _columns),
-    Question("GetFunctions", 7, _fields(
+    MetadataQuery("GetFunctions", 7, _fields(
         "FUNCTION_CAT FUNCTION_SCHEM FUNCTION_NAME REMARKS FUNCTION_TYPE SPECIFIC_NAME", "FUNCTION_TYPE"
     ), _functions),
-    Question("GetPrimaryKeys", 8, _fields(
+    MetadataQuery("GetPrimaryKeys", 8, _fields(
         "TABLE_CAT TABLE_SCHEM TABLE_NAME COLUMN_NAME KEY_SEQ PK_NAME", "KEY_SEQ"
     ), _primary_keys),
-    Question("GetCrossReference", 8, _fields(
+    MetadataQuery("GetCrossReference", 8, _fields(
         "PKTABLE_CAT PKTABLE_SCHEM PKTABLE_NAME PKCOLUMN_NAME FKTABLE_CAT FKTABLE_SCHEM FKTABLE_NAME "
         "FKCOLUMN_NAME KEY_SEQ UPDATE_RULE DELETE_RULE FK_NAME PK_NAME DEFERRABILITY",
         "KEY_SEQ", "UPDATE_RULE", "DELETE_RULE", "DEFERRABILITY",

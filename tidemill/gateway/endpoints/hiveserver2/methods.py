@@ -7,7 +7,7 @@ from typing import Any
 
 from tidemill.gateway.endpoints.hiveserver2 import sessions, statements
 from tidemill.gateway.endpoints.hiveserver2.caller import Caller
-from tidemill.gateway.endpoints.hiveserver2.metadata import QUESTIONS, asked
+from tidemill.gateway.endpoints.hiveserver2.metadata import QUERIES, metadata_method
 from tidemill.gateway.endpoints.hiveserver2.wire import Answer
 
 Method = Callable[[Caller, Any], Answer]
@@ -27,5 +27,5 @@ METHODS: Mapping[str, Method] = {
     "GetResultSetMetadata": statements.metadata,
     "FetchResults": statements.fetch,
     "GetQueryId": statements.query_id,
-    **{question.method: asked(question) for question in QUESTIONS},
+    **{query.method: metadata_method(query) for query in QUERIES},
 }

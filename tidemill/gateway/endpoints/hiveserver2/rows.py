@@ -1,7 +1,7 @@
-"""Rows on this wire: from version 6 on by column, before by row.
+"""Encodes rows for the protocol: by column since version 6, by row before.
 
-Columns are written from Arrow's buffers: numbers turned round, texts with their lengths between them. Nested
-values and TIME alone become Python's objects, one by one, and all values do for the old versions.
+Columns are written from Arrow's buffers: numbers with reversed bytes, texts each with its length before it.
+Only nested values and TIME become Python objects, one by one; for the old versions all values do.
 """
 
 from __future__ import annotations
@@ -33,7 +33,7 @@ _NO_EXPONENT = 6
 
 @dataclass(frozen=True, slots=True)
 class _Layout:
-    """``field``: in the union of columns, as in that of values."""
+    """``field``: the field's number in the unions of columns and of values; ``element``: the Thrift type."""
 
     field: int
     element: int
@@ -62,16 +62,16 @@ def _column(table: pa.Table, place: int) -> pa.Array:
 
 
 def _encoded(array: pa.Array, kind: t.LogicalType, zone: dt.tzinfo) -> bytes:
-    """One TColumn: a union with one struct of ``values`` and ``nulls``."""
+    """Encodes a TColumn: a union with one struct of ``values`` and ``nulls``."""
     layout = _LAYOUTS.get(type(kind), _TEXT)
-    carried = texts(kind, array, zone) if layout is _TEXT else array
-    nulls = _nulls(carried)
+    encodable = texts(kind, array, zone) if layout is _TEXT else array
+    nulls = _nulls(encodable)
     return b"".join(
         (
             _FIELD.pack(TType.STRUCT, layout.field),
             _FIELD.pack(TType.LIST, 1),
             _LIST.pack(layout.element, len(array)),
-            layout.encode(carried),
+            layout.encode(encodable),
             _FIELD.pack(TType.STRING, 2),
             struct.pack("!i", len(nulls)),
             nulls,
@@ -82,7 +82,7 @@ def _encoded(array: pa.Array, kind: t.LogicalType, zone: dt.tzinfo) -> bytes:
 
 
 def _nulls(array: pa.Array) -> bytes:
-    """A bit for each NULL, the lowest first."""
+    """A bitmap of NULLs, lowest bit first."""
     missing = array.is_null().to_numpy(zero_copy_only=False)
     return np.packbits(missing, bitorder="little").tobytes() or b"\0"
 
@@ -96,12 +96,12 @@ def _numbers(form: str) -> Callable[[pa.Array], bytes]:
 
 
 def _floats(array: pa.Array) -> bytes:
-    """As their shortest text says: 1.1 is 1.1, not the nearest DOUBLE of the FLOAT."""
+    """FLOAT as DOUBLE by its shortest text: 1.1 stays 1.1, and does not become 1.10000002384."""
     return _DOUBLES(array.cast(pa.string()).cast(pa.float64()))
 
 
 def _binaries(array: pa.Array) -> bytes:
-    """Each with its length in four bytes before it."""
+    """Concatenates the values, each with its length in four bytes before it."""
     if not len(array):
         return b""
     filled = array.cast(pa.large_binary()).fill_null(b"")
@@ -133,7 +133,7 @@ _LAYOUTS: dict[type[t.LogicalType], _Layout] = {
 
 @singledispatch
 def texts(kind: t.LogicalType, array: pa.Array, zone: dt.tzinfo) -> pa.Array:
-    """Values as this wire's text: TIME and intervals as CAST gives them."""
+    """Values as the protocol's texts. By default, those of CAST to STRING."""
     return _one_by_one(array, lambda value: values.text(kind, value, zone))
 
 
@@ -147,7 +147,7 @@ def _(kind: t.LogicalType, array: pa.Array, zone: dt.tzinfo) -> pa.Array:
 
 @texts.register
 def _(kind: t.DecimalType, array: pa.Array, zone: dt.tzinfo) -> pa.Array:
-    """Arrow writes very small numbers with exponents."""
+    """By Arrow's cast, unless the scale allows very small numbers, which Arrow writes with exponents."""
     if kind.scale > _NO_EXPONENT:
         return _one_by_one(array, lambda value: values.text(kind, value, zone))
     return array.cast(pa.string())
@@ -177,7 +177,7 @@ def _one_by_one(array: pa.Array, text: Callable[[Any], str]) -> pa.Array:
 
 
 def _zone_name(zone: dt.tzinfo) -> str:
-    """As Arrow knows it: a region, or an offset."""
+    """The zone's name for Arrow: a region, or an offset such as ``+02:00``."""
     named = getattr(zone, "key", None)
     if named:
         return str(named)
@@ -186,37 +186,37 @@ def _zone_name(zone: dt.tzinfo) -> str:
 
 
 def _rows(typed: list[tuple[pa.Array, t.LogicalType]], zone: dt.tzinfo, count: int) -> list[bytes]:
-    """TRow by TRow: a list of unions, each with a struct that is empty for NULL."""
+    """Encodes TRows: each is a list of unions, whose struct is empty for NULL."""
     columns = [_cells(array, kind, zone) for array, kind in typed]
     head = _FIELD.pack(TType.LIST, 1) + _LIST.pack(TType.STRUCT, len(columns))
     return [head + b"".join(column[row] for column in columns) + _STOP for row in range(count)]
 
 
 def _cells(array: pa.Array, kind: t.LogicalType, zone: dt.tzinfo) -> list[bytes]:
-    """TColumnValue by TColumnValue. A BINARY is a text there, as far as it can be one: the union has no
-    place for bytes."""
+    """Encodes TColumnValues. A BINARY becomes a text, with U+FFFD for undecodable bytes: the union has no
+    field for bytes."""
     layout = _LAYOUTS.get(type(kind), _TEXT)
-    carried = texts(kind, array, zone) if layout is _TEXT else array
+    encodable = texts(kind, array, zone) if layout is _TEXT else array
     outer = _FIELD.pack(TType.STRUCT, min(layout.field, _TEXT.field))
     inner = _FIELD.pack(layout.element, 1)
-    present = carried.is_valid().to_pylist()
+    present = encodable.is_valid().to_pylist()
     return [
         outer + (inner + data if there else b"") + _STOP + _STOP
-        for data, there in zip(_pieces(carried, layout), present, strict=True)
+        for data, there in zip(_pieces(encodable, layout), present, strict=True)
     ]
 
 
 def _pieces(array: pa.Array, layout: _Layout) -> list[bytes]:
-    """What ``encode`` gives, cut by value."""
+    """The output of ``encode``, divided by value."""
     if layout.element == TType.STRING:
-        found = (v.decode("utf-8", "replace") for v in array.cast(pa.binary()).fill_null(b"").to_pylist())
-        return [struct.pack("!i", len(value)) + value for value in map(str.encode, found)]
+        decoded = (v.decode("utf-8", "replace") for v in array.cast(pa.binary()).fill_null(b"").to_pylist())
+        return [struct.pack("!i", len(value)) + value for value in map(str.encode, decoded)]
     data = layout.encode(array)
     width = len(data) // max(len(array), 1)
     return [data[row * width : (row + 1) * width] for row in range(len(array))]
 
 
-def lines(found: list[str], version: int) -> bytes:
-    """Lines of a log: one column of texts."""
-    table = pa.table({"Log": pa.array(found, pa.string())})
+def lines(log_lines: list[str], version: int) -> bytes:
+    """Encodes log lines: one column of texts."""
+    table = pa.table({"Log": pa.array(log_lines, pa.string())})
     return results(table, (t.Field("Log", t.STRING),), dt.UTC, version)

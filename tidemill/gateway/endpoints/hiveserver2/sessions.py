@@ -1,4 +1,4 @@
-"""Sessions of this wire: opened with a version of the protocol, settings, and a database to begin in."""
+"""Calls for sessions. A client opens a session with a protocol version, settings and an initial database."""
 
 from __future__ import annotations
 
@@ -19,25 +19,27 @@ _NOT_OURS = ("hive.", "hivevar:")
 _LONGEST_NAME = 128
 _INFO: dict[int, str] = {13: PRODUCT, 17: PRODUCT, 18: VERSION, 29: "`"}
 _LENGTHS = frozenset((30, 32, 35))
-"""Of names of columns, schemas and tables."""
+"""Info types for the longest names of columns, schemas and tables."""
 
 
 def open_session(caller: Caller, request: Any) -> Answer:
-    """Settings come as ``set:hiveconf:KEY``; what else the client says of itself is not for the session."""
-    found = structs()
+    """Opens a session. Settings have keys as ``set:hiveconf:KEY``; other client properties are ignored."""
+    thrift = structs()
     if caller.log_in is not None:
         caller.user = caller.log_in(request.username or "", request.password or "")
         caller.is_known = True
-    given: Mapping[str, str] = request.configuration or {}
+    configuration: Mapping[str, str] = request.configuration or {}
     version = min(max(request.client_protocol or 0, 0), NEWEST)
-    handle = caller.gateway.open_session(_properties(given), user=caller.user)
+    handle = caller.gateway.open_session(_properties(configuration), user=caller.user)
     try:
-        _use(caller, handle, given.get(_USE, ""))
+        _use(caller, handle, configuration.get(_USE, ""))
     except TidemillError:
         caller.gateway.close_session(handle, user=caller.user)
         raise
-    answer = found.TOpenSessionResp(status.good(), version, session_handle(SessionRef(handle, version)), {})
-    return Answer(answer)
+    response = thrift.TOpenSessionResp(
+        status.good(), version, session_handle(SessionRef(handle, version)), {}
+    )
+    return Answer(response)
 
 
 def close_session(caller: Caller, request: Any) -> Answer:
@@ -46,15 +48,15 @@ def close_session(caller: Caller, request: Any) -> Answer:
 
 
 def info(caller: Caller, request: Any) -> Answer:
-    found = structs()
+    thrift = structs()
     caller.gateway.heartbeat(session_of(request.sessionHandle).session, user=caller.user)
     if request.infoType in _LENGTHS:
-        value = found.TGetInfoValue(lenValue=_LONGEST_NAME)
+        value = thrift.TGetInfoValue(lenValue=_LONGEST_NAME)
     elif request.infoType in _INFO:
-        value = found.TGetInfoValue(stringValue=_INFO[request.infoType])
+        value = thrift.TGetInfoValue(stringValue=_INFO[request.infoType])
     else:
         raise NotSupportedError(f"Unrecognized GetInfoType value: {request.infoType}")
-    return Answer(found.TGetInfoResp(status.good(), value))
+    return Answer(thrift.TGetInfoResp(status.good(), value))
 
 
 def client_info(caller: Caller, request: Any) -> Answer:
@@ -66,15 +68,15 @@ def no_token(caller: Caller, request: Any) -> Answer:
     raise NotSupportedError("Delegation tokens are Kerberos': this gateway has none.")
 
 
-def _properties(given: Mapping[str, str]) -> dict[str, str]:
-    """Variables and Hive's own settings, which its driver sends unasked, mean nothing here."""
-    settings = (key.removeprefix(_SET) for key in given if key.startswith(_SET))
-    named = {key.removeprefix(_CONF): given[_SET + key] for key in settings}
-    return {key: value for key, value in named.items() if not key.startswith(_NOT_OURS)}
+def _properties(configuration: Mapping[str, str]) -> dict[str, str]:
+    """The session's properties. Skips variables and Hive's own settings, which its driver always sends."""
+    settings = (key.removeprefix(_SET) for key in configuration if key.startswith(_SET))
+    by_key = {key.removeprefix(_CONF): configuration[_SET + key] for key in settings}
+    return {key: value for key, value in by_key.items() if not key.startswith(_NOT_OURS)}
 
 
 def _use(caller: Caller, session: str, database: str) -> None:
-    """``default`` is Hive's name for the one that every catalog has."""
+    """Runs USE. Ignores ``default``, the database that every Hive catalog has, if the catalog lacks it."""
     catalog = caller.gateway.catalog(session, user=caller.user)
     if not database or (database == "default" and "default" not in catalog.databases(catalog.current[0])):
         return

@@ -1,7 +1,7 @@
-"""Statements and their results: submitted, waited for, fetched, cancelled, closed.
+"""Calls for statements and results: submit, wait, fetch, cancel, close.
 
-This wire knows no row kinds and has no tokens, and its clients take an empty page for the end: a page is
-waited for as long as rows may come and the client is there.
+The protocol has no row kinds and no tokens, and clients read an empty page as the end. So a fetch waits while
+more rows may come and the client is connected.
 """
 
 from __future__ import annotations
@@ -42,7 +42,7 @@ from tidemill.gateway.endpoints.hiveserver2.wire import Answer
 from tidemill.gateway.service.operation import Outcome
 
 _WAIT_SECONDS = 0.5
-"""How soon it is noticed that a client has gone."""
+"""Seconds between two checks that the client is still connected."""
 _LONGEST_POLL_SECONDS = 1.0
 _MOST_ROWS = 10_000
 _LOG = 1
@@ -61,26 +61,28 @@ _STATES = {
 
 
 def execute(caller: Caller, request: Any) -> Answer:
-    """Without ``runAsync`` the answer comes when the statement has ended, and its error is the answer's."""
-    found = structs()
+    """Submits a statement. Without ``runAsync`` it answers after the statement's end, with the statement's
+    error."""
+    thrift = structs()
     session = session_of(request.sessionHandle)
     operation = caller.gateway.execute(
         session.session,
         _statement(caller, session, request.statement or ""),
         request.confOverlay,
-        then=partial(_told, caller, session.session, request.confOverlay or {}),
+        then=partial(_in_result_mode, caller, session.session, request.confOverlay or {}),
         timeout=min(max(request.queryTimeout or 0, 0), LONGEST_TIMEOUT),
         user=caller.user,
     )
     ref = OperationRef(operation, session.session, session.version)
     if not request.runAsync:
         await_end(caller, ref)
-    handle = operation_handle(ref, found.TOperationType.EXECUTE_STATEMENT)
-    return Answer(found.TExecuteStatementResp(status.good(), handle))
+    handle = operation_handle(ref, thrift.TOperationType.EXECUTE_STATEMENT)
+    return Answer(thrift.TExecuteStatementResp(status.good(), handle))
 
 
 def await_end(caller: Caller, ref: OperationRef) -> None:
-    """Raises what made the statement fail; one that fails, or whose client goes, leaves no operation."""
+    """Waits for the end, and raises the statement's error. Closes a failed operation, or one without a
+    client."""
     gateway = caller.gateway
     try:
         info = gateway.operation_info(ref.session, ref.operation, user=caller.user)
@@ -95,7 +97,7 @@ def await_end(caller: Caller, ref: OperationRef) -> None:
 
 
 def operation_status(caller: Caller, request: Any) -> Answer:
-    """Waits a little for the end, the longer the statement runs: clients ask again at once."""
+    """Waits for a quarter of the running time, at most a second, because clients poll without a pause."""
     ref = operation_of(request.operationHandle)
     gateway = caller.gateway
     info = gateway.operation_info(ref.session, ref.operation, user=caller.user)
@@ -118,7 +120,7 @@ def operation_status(caller: Caller, request: Any) -> Answer:
 
 
 def cancel(caller: Caller, request: Any) -> Answer:
-    """A streaming query that gives rows has ended as an operation, but not as a query: no more rows come."""
+    """Cancels an operation. A streaming query's operation has ended already: then the query is stopped."""
     ref = operation_of(request.operationHandle)
     try:
         caller.gateway.cancel(ref.session, ref.operation, user=caller.user)
@@ -141,12 +143,14 @@ def metadata(caller: Caller, request: Any) -> Answer:
 
 def fetch(caller: Caller, request: Any) -> Answer:
     ref = operation_of(request.operationHandle)
-    found = structs()
-    response = found.TFetchResultsResp(status.good())
+    thrift = structs()
+    response = thrift.TFetchResultsResp(status.good())
     if request.fetchType == _LOG:
         response.hasMoreRows = False
         operation = caller.gateway.operation_info(ref.session, ref.operation, user=caller.user)
-        fresh = caller.logs.fresh(operation, first=request.orientation == found.TFetchOrientation.FETCH_FIRST)
+        fresh = caller.logs.fresh(
+            operation, first=request.orientation == thrift.TFetchOrientation.FETCH_FIRST
+        )
         return Answer(response, rows.lines(fresh, ref.version))
     info = _result_info(caller, ref)
     page = _page(caller, request, ref)
@@ -159,14 +163,15 @@ def query_id(caller: Caller, request: Any) -> Answer:
     return Answer(structs().TGetQueryIdResp(operation_of(request.operationHandle).operation))
 
 
-def _told(caller: Caller, session: str, options: Mapping[str, str], outcome: Outcome) -> Outcome:
-    """A result as the session wants it."""
-    given = {**caller.gateway.session_config(session, user=caller.user), **options}
-    return folded(outcome) if Configuration(given).read(h.RESULT_MODE) == "table" else outcome
+def _in_result_mode(caller: Caller, session: str, options: Mapping[str, str], outcome: Outcome) -> Outcome:
+    """The outcome, folded into a table if the session's result mode is ``table``."""
+    all_options = {**caller.gateway.session_config(session, user=caller.user), **options}
+    return folded(outcome) if Configuration(all_options).read(h.RESULT_MODE) == "table" else outcome
 
 
 def _statement(caller: Caller, session: SessionRef, text: str) -> str:
-    """Clients begin with USE `default`, Hive's database of that name: here it is the one that there is."""
+    """Clients begin with USE `default`, Hive's default database. If the catalog has none, it means the
+    current one."""
     if not _USE_DEFAULT.fullmatch(text):
         return text
     catalog = caller.gateway.catalog(session.session, user=caller.user)
@@ -175,7 +180,7 @@ def _statement(caller: Caller, session: SessionRef, text: str) -> str:
 
 
 def _result_info(caller: Caller, ref: OperationRef) -> ResultInfo:
-    """Once there is one: waits while the statement runs."""
+    """The result's columns; waits while the statement runs."""
     gateway = caller.gateway
     info = gateway.result_info(ref.session, ref.operation, user=caller.user)
     while info is None:
@@ -205,7 +210,7 @@ def _page(caller: Caller, request: Any, ref: OperationRef) -> ResultPage:
 
 
 def _inserts(page: ResultPage) -> Any:
-    """The rows of a page, if all of them are new ones."""
+    """The rows of a page. NotSupportedError if a row is an update or a delete."""
     table = page.rows
     assert table is not None
     if KIND_COLUMN in table.column_names and pc.any(pc.not_equal(table.column(KIND_COLUMN), 0)).as_py():
@@ -218,10 +223,10 @@ def _inserts(page: ResultPage) -> Any:
 
 
 def _progress(info: OperationInfo) -> Any:
-    found = structs()
-    codes = found.TJobExecutionStatus
+    thrift = structs()
+    codes = thrift.TJobExecutionStatus
     ended = info.status.is_terminal
-    return found.TProgressUpdateResp(
+    return thrift.TProgressUpdateResp(
         headerNames=["STATUS", "SECONDS"],
         rows=[[info.status.value, f"{_seconds_since(info.submitted):.1f}"]],
         progressedPercentage=1.0 if ended else 0.0,
@@ -231,10 +236,10 @@ def _progress(info: OperationInfo) -> Any:
     )
 
 
-def _state(found: OperationStatus, version: int) -> int:
-    if found is OperationStatus.TIMEDOUT and version < _TIMED_OUT_SINCE:
-        found = OperationStatus.CANCELED
-    return _STATES[found]
+def _state(operation_status: OperationStatus, version: int) -> int:
+    if operation_status is OperationStatus.TIMEDOUT and version < _TIMED_OUT_SINCE:
+        operation_status = OperationStatus.CANCELED
+    return _STATES[operation_status]
 
 
 def _millis(moment: dt.datetime) -> int:

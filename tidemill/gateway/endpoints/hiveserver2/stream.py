@@ -36,7 +36,7 @@ class Stream:
     _begun: float = 0.0
 
     def secure(self, context: ssl.SSLContext, within: float) -> None:
-        """Speaks TLS from here on; ClosedError."""
+        """Uses TLS from now on. ClosedError if the handshake fails."""
         try:
             self.connection.settimeout(within)
             self.connection = context.wrap_socket(self.connection, server_side=True)
@@ -45,14 +45,15 @@ class Stream:
 
     @property
     def address(self) -> str:
-        """The client's; '' where it has gone."""
+        """The client's address; '' if the client has disconnected."""
         try:
             return str(self.connection.getpeername()[0])
         except OSError:
             return ""
 
     def begin(self, *, within: float | None = None) -> int:
-        """The first byte of a message, unread, within so many seconds; ClosedError."""
+        """Waits ``within`` seconds for a message, and returns its first byte without reading it.
+        ClosedError."""
         self.left = self.longest
         if not self._held:
             self._receive(within)
@@ -60,18 +61,18 @@ class Stream:
         return self._held[0]
 
     def read(self, size: int) -> bytes:
-        """Exactly so many bytes; WireError where the message would get too long, ClosedError."""
+        """Reads exactly ``size`` bytes. WireError if the message gets too long; ClosedError."""
         if not 0 <= size <= self.left:
             raise WireError(f"a message has {self.longest} bytes at most")
         while len(self._held) < size:
             self._go_on()
         self.left -= size
-        found = bytes(self._held[:size])
+        data = bytes(self._held[:size])
         del self._held[:size]
-        return found
+        return data
 
     def line(self, longest: int) -> bytes:
-        """Up to a line feed, which is the last byte; WireError."""
+        """Reads up to and including a line feed. WireError if the line is longer than ``longest``."""
         while (end := self._held.find(b"\n", 0, longest)) < 0:
             if len(self._held) >= longest:
                 raise WireError(f"a line has {longest} bytes at most")
@@ -86,7 +87,7 @@ class Stream:
             raise ClosedError from e
 
     def is_open(self) -> bool:
-        """Whether the client has not gone, as far as one can tell without waiting."""
+        """Whether the client is connected, as far as can be told without waiting."""
         try:
             while len(self._held) < self.longest and select.select([self.connection], [], [], 0)[0]:
                 self._receive(self.patience)
@@ -95,8 +96,8 @@ class Stream:
         return True
 
     def drain(self) -> None:
-        """Before a refusal is the last word: a connection that is closed while bytes lie there unread is
-        reset, and a client who still sends never sees it."""
+        """Call after a final error answer: reads the remaining bytes. If a connection is closed with unread
+        bytes, it is reset, and a client that still sends never sees the answer."""
         end = time.monotonic() + self.patience
         try:
             if not isinstance(self.connection, ssl.SSLSocket):
@@ -113,10 +114,10 @@ class Stream:
         self.connection.close()
 
     def _go_on(self) -> None:
-        """More of the message that has begun; ClosedError where it takes too long as a whole: a client that
-        sends a byte now and then would hold its connection for ever."""
-        come = self.longest - self.left + len(self._held)
-        left = self._begun + self.patience + come / _SLOWEST - self.clock()
+        """Receives more of the current message. ClosedError if the whole message takes too long, so that a
+        client cannot keep a connection by sending a byte now and then."""
+        received = self.longest - self.left + len(self._held)
+        left = self._begun + self.patience + received / _SLOWEST - self.clock()
         if left <= 0:
             raise ClosedError
         self._receive(min(left, self.patience))

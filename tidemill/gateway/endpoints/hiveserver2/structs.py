@@ -1,4 +1,4 @@
-"""The protocol's structs, made of ``protocol.thrift`` when first asked for: ``structs().TStatus``."""
+"""The protocol's structs, loaded from ``protocol.thrift`` on first use: ``structs().TStatus``."""
 
 from __future__ import annotations
 
@@ -18,10 +18,10 @@ def structs() -> Any:
 
 
 def call_structs(method: str) -> tuple[type[Any], type[Any]] | None:
-    """The request and the response of a method; None for one that the protocol does not have."""
-    found = structs()
-    if method not in found.TCLIService.thrift_services:
+    """The request and response types of a method; None if the protocol lacks the method."""
+    thrift = structs()
+    if method not in thrift.TCLIService.thrift_services:
         return None
-    arguments = getattr(found.TCLIService, f"{method}_args").thrift_spec
-    result = getattr(found.TCLIService, f"{method}_result").thrift_spec
+    arguments = getattr(thrift.TCLIService, f"{method}_args").thrift_spec
+    result = getattr(thrift.TCLIService, f"{method}_result").thrift_spec
     return arguments[1][2], result[0][2]

@@ -1,7 +1,7 @@
-"""Types as this wire names them, and as JDBC numbers them.
+"""The protocol's names of types, and JDBC's numbers of types.
 
-What Hive has no type for is a STRING: TIME, and intervals before version 8. TIMESTAMP_LTZ is a TIMESTAMP, in
-the session's time zone. Collections are JSON text under the names of their types, as Hive gives them.
+Types that Hive lacks are STRING: TIME, and intervals before version 8. TIMESTAMP_LTZ is a TIMESTAMP in the
+session's time zone. Collections have their types' names, and JSON texts as values, as in Hive.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ _INTERVALS_SINCE = 7
 
 @dataclass(frozen=True, slots=True)
 class WireType:
-    """``jdbc``: of ``java.sql.Types``; ``radix`` 0 where the type is no number."""
+    """``jdbc``: the constant of ``java.sql.Types``; ``radix``: 0 if the type is no number."""
 
     id: int
     name: str
@@ -59,7 +59,7 @@ ALL = tuple(sorted({*_TYPES.values()}, key=lambda found: found.id))
 
 
 def wire_type(kind: t.LogicalType, version: int) -> WireType:
-    """As clients of ``version`` know it."""
+    """The type by which clients of ``version`` know ``kind``."""
     if isinstance(kind, t.VarCharType) and kind.length > _LONGEST_VARCHAR:
         return STRING
     if isinstance(kind, t.CharType) and kind.length > _LONGEST_CHAR:
@@ -70,7 +70,7 @@ def wire_type(kind: t.LogicalType, version: int) -> WireType:
 
 
 def column_size(kind: t.LogicalType) -> int | None:
-    """Of JDBC: digits of numbers, the longest text of others."""
+    """JDBC's COLUMN_SIZE: digits of numbers, the longest length of others."""
     if isinstance(kind, t.DecimalType):
         return kind.precision
     if isinstance(kind, t.LengthType):
@@ -87,29 +87,29 @@ def decimal_digits(kind: t.LogicalType) -> int | None:
 
 
 def schema(fields: tuple[t.Field, ...], version: int) -> Any:
-    """A result's columns."""
-    found = structs()
+    """The protocol's schema of a result's columns."""
+    thrift = structs()
     columns = [
-        found.TColumnDesc(field.name, _description(field.type, version), place, "")
-        for place, field in enumerate(fields, start=1)
+        thrift.TColumnDesc(field.name, _description(field.type, version), position, "")
+        for position, field in enumerate(fields, start=1)
     ]
-    return found.TTableSchema(columns)
+    return thrift.TTableSchema(columns)
 
 
 def _description(kind: t.LogicalType, version: int) -> Any:
-    found = structs()
+    thrift = structs()
     wire = wire_type(kind, version)
-    entry = found.TPrimitiveTypeEntry(wire.id, None if wire is STRING else _qualifiers(kind))
-    return found.TTypeDesc([found.TTypeEntry(primitiveEntry=entry)])
+    entry = thrift.TPrimitiveTypeEntry(wire.id, None if wire is STRING else _qualifiers(kind))
+    return thrift.TTypeDesc([thrift.TTypeEntry(primitiveEntry=entry)])
 
 
 def _qualifiers(kind: t.LogicalType) -> Any:
     match kind:
         case t.DecimalType():
-            given = {"precision": kind.precision, "scale": kind.scale}
+            qualifiers = {"precision": kind.precision, "scale": kind.scale}
         case t.CharType() | t.VarCharType():
-            given = {"characterMaximumLength": kind.length}
+            qualifiers = {"characterMaximumLength": kind.length}
         case _:
             return None
-    found = structs()
-    return found.TTypeQualifiers({k: found.TTypeQualifierValue(i32Value=v) for k, v in given.items()})
+    thrift = structs()
+    return thrift.TTypeQualifiers({k: thrift.TTypeQualifierValue(i32Value=v) for k, v in qualifiers.items()})

@@ -1,7 +1,7 @@
-"""Thrift's binary protocol, as a server must read it: whatever comes, at the cost of its bytes.
+"""Reads Thrift's binary protocol from untrusted clients, at a cost that is linear in the received bytes.
 
-A size that is said is believed only as far as bytes are left in the message, so neither memory nor time
-follow from what a client claims. Structs are written by the library.
+A declared size must not exceed the remaining bytes of the message, so a client cannot cause memory or time by
+a false size. The library writes structs.
 """
 
 from __future__ import annotations
@@ -25,25 +25,25 @@ _STOP = b"\0"
 
 
 class WireError(Exception):
-    """The bytes are none of the protocol's."""
+    """The bytes are invalid in the protocol."""
 
 
 class Source(Protocol):
     """The bytes of one message."""
 
     def read(self, size: int) -> bytes:
-        """Exactly so many; WireError where the message has, or may have, fewer."""
+        """Reads exactly ``size`` bytes. WireError if the message has, or may have, fewer."""
         ...
 
     @property
     def left(self) -> int:
-        """How many more the message may have."""
+        """The number of bytes that the message may still have."""
         ...
 
 
 @dataclass(slots=True)
 class Held:
-    """A message that lies in memory."""
+    """A message in memory."""
 
     data: bytes
     _at: int = 0
@@ -61,7 +61,7 @@ class Held:
 
 @dataclass(frozen=True, slots=True)
 class Call:
-    """``request`` is None where there is no such method."""
+    """``request`` is None if the protocol lacks the method."""
 
     method: str
     sequence: int
@@ -70,14 +70,14 @@ class Call:
 
 @dataclass(frozen=True, slots=True)
 class Answer:
-    """``more``: further fields of the response, encoded already."""
+    """``more``: further encoded fields of the response."""
 
     response: Any
     more: bytes = b""
 
 
 def read_call(source: Source) -> Call:
-    """WireError for what is no call."""
+    """Reads a call. WireError if the bytes are no call."""
     (header,) = struct.unpack("!I", source.read(4))
     if header & _VERSION_MASK != _VERSION:
         raise WireError("the message does not begin as one of Thrift's binary protocol")

@@ -1,8 +1,7 @@
-"""The ASGI application: requests to calls, answers and errors to JSON.
+"""The ASGI application: turns requests into calls, and answers and errors into JSON.
 
-Starlette finds the routes of the protocol, of the console and of what people and their programs look at now
-and then (the console's files, metrics, the description). Requests that may wait do so in threads, as many as
-may wait for rows at a time.
+Starlette routes the requests of the protocol and of the console, and those for the console's files, metrics
+and the API description. Requests that may wait run in threads, at most ``_THREADS`` at a time.
 """
 
 from __future__ import annotations
@@ -70,29 +69,29 @@ class Application:
         self.threads.workers.close()
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
-        """A slash at the end of a path says nothing, but for the console's."""
+        """Ignores a slash at the end of a path, except of the console's."""
         path = scope["path"]
         if path.endswith("/") and path != HOME:
             scope = {**scope, "path": path.rstrip("/") or "/"}
         await self._app(scope, receive, send)
 
     def _of_version(self, version: int) -> list[Route]:
-        """Without a version in its path a request is one of the newest."""
-        found = [route for route in ROUTES if version in versions_of(route)]
-        described = Route("/openapi.json", _description(version), methods=["GET"])
-        return [*(self._route(route, version) for route in _named_first(found)), described]
+        """The routes of a version. A path without a version has the newest."""
+        routes = [route for route in ROUTES if version in versions_of(route)]
+        description = Route("/openapi.json", _description(version), methods=["GET"])
+        return [*(self._route(route, version) for route in _named_first(routes)), description]
 
     def _route(self, route: RestRoute, version: int) -> Route:
         async def respond(request: Request) -> Response:
             begun = time.monotonic()
             status = 200
             try:
-                made = await self._response(route, version, request)
+                answer = await self._response(route, version, request)
             except HttpError as e:
-                made, status = _refusal(request, e), e.status
-            if not isinstance(made, StreamingResponse):
+                answer, status = _refusal(request, e), e.status
+            if not isinstance(answer, StreamingResponse):
                 self.gateway.metrics.request(route.handler.__name__, status, time.monotonic() - begun)
-            return made
+            return answer
 
         return Route(route.path, respond, methods=[route.method])
 
@@ -115,12 +114,12 @@ class Application:
     async def _made(self, route: RestRoute, call: Call) -> Binary:
         try:
             if route.soon is not None:
-                found = await route.soon(self.gateway, call, self.threads)
+                answer = await route.soon(self.gateway, call, self.threads)
             elif route.waits:
-                found = await self.threads.run(route.handler, self.gateway, call)
+                answer = await self.threads.run(route.handler, self.gateway, call)
             else:
-                found = route.handler(self.gateway, call)
-            return found if isinstance(found, Binary) else Binary(found.encode(), JSON, {})
+                answer = route.handler(self.gateway, call)
+            return answer if isinstance(answer, Binary) else Binary(answer.encode(), JSON, {})
         except HttpError:
             raise
         except Exception as e:
@@ -133,24 +132,24 @@ class Application:
 
 
 def _named_first(routes: list[RestRoute]) -> list[RestRoute]:
-    """A step with a name of its own goes before one for which any stands: ``{`` is behind all letters."""
+    """Routes with fixed path steps before those with parameters: ``{`` sorts behind all letters."""
     return sorted(routes, key=lambda route: route.path)
 
 
 def _continued(call: Call, headers: Mapping[str, str]) -> Call:
-    """A client that was cut off says what it got last."""
+    """A client that reconnects sends the id of the last event that it received."""
     last = headers.get("last-event-id", "")
     return call.at_token(last) if last else call
 
 
 async def _user(door: Door, threads: Threads, request: Request) -> str:
-    """Known before the body is read: who may not come in sends none."""
+    """The request's user. Called before the body is read, so that a refused client sends none."""
     headers, address = request.headers, request.client.host if request.client else ""
     return await threads.run(door.user, headers, address) if door.asks else door.user(headers, address)
 
 
 def _pages(gateway: Gateway, threads: Threads, door: Door) -> list[Route]:
-    """The console's files are anybody's, its data those of who asks."""
+    """The console's files are public; its data need a user."""
     files = Console.read()
     routes = [Route(path, _metrics(gateway, threads, door)) for path in ("/metrics", "/metrics.json")]
     routes += [Route(f"{HOME}{{path:path}}", files.answer), Route("/console", go_home), Route("/", go_home)]
@@ -158,7 +157,7 @@ def _pages(gateway: Gateway, threads: Threads, door: Door) -> list[Route]:
 
 
 def _pass(threads: Threads, door: Door) -> Answering:
-    """POST gives who says who he is a pass, which DELETE ends."""
+    """POST creates a pass for an authenticated user, DELETE revokes it."""
 
     async def respond(request: Request) -> Response:
         user = await _user(door, threads, request)
@@ -172,7 +171,7 @@ def _pass(threads: Threads, door: Door) -> Answering:
 
 
 def _metrics(gateway: Gateway, threads: Threads, door: Door) -> Answering:
-    """Of jobs, who has to say who he is sees his own, but for the users who watch all."""
+    """Serves metrics. With authentication a user sees only his jobs, except users who may see all."""
     watching = {name.strip() for name in gateway.config.read(METRICS_USERS).split(",")} - {""}
 
     async def respond(request: Request) -> Response:
@@ -202,7 +201,7 @@ async def _failed(request: Request, error: Exception) -> Response:
 
 
 def _refusal(request: Request, error: HttpError) -> Response:
-    made = response(error)
-    if "expect" in request.headers:  # whether its body comes now, nobody knows
-        made.headers["connection"] = "close"
-    return made
+    answer = response(error)
+    if "expect" in request.headers:  # the client may send its body or not
+        answer.headers["connection"] = "close"
+    return answer

@@ -1,7 +1,8 @@
-"""A page of a result in Arrow's stream format, for requests that accept ``ARROW``: beyond Flink's protocol.
+"""Pages of a result in Arrow's stream format, for requests that accept ``ARROW``: an extension of Flink's
+protocol.
 
-The rows are as they are carried (``types.physical``), changes with their kinds in ``$kind``. The schema's
-metadata has, under ``tidemill``, what the page's JSON would say beside its rows, and the format's version:
+The rows are carriers (``types.physical``); changes have their kinds in ``$kind``. The schema's metadata has,
+under ``tidemill``, the facts that the page's JSON would have beside its rows, and the format's version:
 
     {"version": 1, "isQueryResult": true, "resultKind": "SUCCESS_WITH_CONTENT", "columns": [...]}
 """
@@ -21,18 +22,19 @@ _FACTS, _VERSION = b"tidemill", 1
 
 
 def written(rows: pa.Table, facts: Mapping[str, Any]) -> bytes:
-    """``facts``: ``columns``, and what else there is to say."""
-    said = json.dumps({"version": _VERSION, **facts}, ensure_ascii=False)
-    schema = rows.schema.with_metadata({_FACTS: said})
-    made = pa.BufferOutputStream()
-    with pa.ipc.new_stream(made, schema) as writer:
+    """Encodes a page. ``facts``: ``columns`` and other properties of the page, as JSON."""
+    document = json.dumps({"version": _VERSION, **facts}, ensure_ascii=False)
+    schema = rows.schema.with_metadata({_FACTS: document})
+    stream = pa.BufferOutputStream()
+    with pa.ipc.new_stream(stream, schema) as writer:
         writer.write_table(rows.cast(schema))
-    content: bytes = made.getvalue().to_pybytes()
+    content: bytes = stream.getvalue().to_pybytes()
     return content
 
 
 def read(content: bytes) -> dict[str, Any]:
-    """As the page's JSON would be, its ``data`` a table; ConnectorError where it is of another version."""
+    """Decodes a page to the form of its JSON, with a table as ``data``. ConnectorError for another
+    version."""
     with pa.ipc.open_stream(content) as stream:
         rows = stream.read_all()
     facts = json.loads((rows.schema.metadata or {}).get(_FACTS, b"{}"))

@@ -1,4 +1,4 @@
-"""One request, read and checked: handles that are UUIDs, a body that is a JSON object."""
+"""Parses and checks one request: handles are UUIDs, the body is a JSON object."""
 
 from __future__ import annotations
 
@@ -26,13 +26,13 @@ _FIELDS = {
     "execution_config": "executionConfig",
     "script_uri": "scriptUri",
 }
-"""Of requests' bodies, as the proposal spells them."""
+"""Field names of request bodies in the protocol's proposal (FLIP-91), and their final names."""
 
 
 @dataclass(frozen=True, kw_only=True)
 class Call:
-    """``version``: 1 to 4. ``parameters``: those of the path, as written; ``accept``: what the client takes.
-    What cannot be read is an HttpError 400."""
+    """``version``: 1 to 4. ``parameters``: of the path, undecoded; ``accept``: the header. Properties raise
+    HttpError 400 if their part of the request is invalid."""
 
     version: int
     user: str
@@ -61,7 +61,7 @@ class Call:
 
     @property
     def seconds(self) -> float:
-        """For how long events are wanted; without end where nothing is said."""
+        """The duration of an event stream in seconds; infinite by default."""
         text = self.query.get("seconds", "")
         if not text:
             return math.inf
@@ -71,52 +71,55 @@ class Call:
 
     @property
     def row_format(self) -> str:
-        """v1 knows one only, whatever it is asked for."""
-        said = self.query.get("rowFormat", self.query.get("row_format", "JSON"))
-        text = said if self.version > 1 else "JSON"
+        """The row format; always JSON in v1."""
+        requested = self.query.get("rowFormat", self.query.get("row_format", "JSON"))
+        text = requested if self.version > 1 else "JSON"
         if text.upper() not in FORMATS:
             raise _unresolved("query", "rowFormat", text)
         return text.upper()
 
     def fields(self) -> dict[str, Any]:
-        """The body's; without one there are none."""
+        """The fields of the body; empty without a body."""
         return self._fields
 
     @cached_property
     def _fields(self) -> dict[str, Any]:
-        """By the names that handlers ask for: what is said in both spellings counts as Flink spells it."""
-        said = self._said
-        return {**{_FIELDS[key]: value for key, value in said.items() if key in _FIELDS}, **said}
+        """Fields by their final names. If a field has both spellings, Flink's final one wins."""
+        body_fields = self._body_fields
+        return {
+            **{_FIELDS[key]: value for key, value in body_fields.items() if key in _FIELDS},
+            **body_fields,
+        }
 
     @property
     def is_snake(self) -> bool:
-        """Whether the request spells names in snake_case, as the protocol's proposal did."""
+        """Whether the request has names in snake_case, as in the protocol's proposal."""
         if "row_format" in self.query:
             return True
         try:
-            return any(key in _FIELDS for key in self._said)
-        except HttpError:  # a body that nobody has asked for
+            return any(key in _FIELDS for key in self._body_fields)
+        except HttpError:  # an invalid body of a request that needs none
             return False
 
     def answer(self, answer: Mapping[str, Any]) -> dict[str, Any]:
-        """``answer`` with the names that the request's spelling asks for."""
-        both = {snake(key): value for key, value in answer.items()} if self.is_snake else {}
-        return {**answer, **both}
+        """``answer``, with its names also in snake_case if the request uses snake_case."""
+        snake_fields = {snake(key): value for key, value in answer.items()} if self.is_snake else {}
+        return {**answer, **snake_fields}
 
     @cached_property
-    def _said(self) -> dict[str, Any]:
+    def _body_fields(self) -> dict[str, Any]:
         if not self.body.strip():
             return {}
         try:
-            found = json.loads(self.body)
+            document = json.loads(self.body)
         except (ValueError, RecursionError) as e:
             raise HttpError(400, f"Request did not match expected format JSON: {e}") from e
-        if not isinstance(found, dict):
+        if not isinstance(document, dict):
             raise HttpError(400, "Request did not match expected format JSON: it is no object.")
-        return found
+        return document
 
     def text(self, *names: str) -> str:
-        """The first of these fields that is there; '' where none is, or it is null."""
+        """The first of these fields that is not null; '' if all are missing."""
         value = next((v for v in map(self.fields().get, names) if v is not None), "")
         if not isinstance(value, str):
             raise HttpError(400, f"Request did not match expected format: '{names[0]}' is no text.")
@@ -132,7 +135,7 @@ class Call:
 
     @property
     def timeout(self) -> float:
-        """For how many seconds a statement may run; 0 for any number."""
+        """The timeout of a statement in seconds; 0 for none."""
         return min(max(self.number("executionTimeout") / 1000, 0), LONGEST_TIMEOUT)
 
     def options(self, name: str) -> dict[str, str]:

@@ -42,23 +42,23 @@ class _File:
 
 @dataclass(frozen=True, slots=True)
 class Console:
-    """All its files, by their paths: no path of a request reaches the disk."""
+    """The console's files in memory, by path: a request's path never reaches the disk."""
 
     files: Mapping[str, _File]
 
     @classmethod
     def read(cls) -> Console:
-        found = dict(_files(files("tidemill").joinpath("gateway", "console"), ""))
-        return cls({"": found["index.html"], **found})
+        console_files = dict(_files(files("tidemill").joinpath("gateway", "console"), ""))
+        return cls({"": console_files["index.html"], **console_files})
 
     async def answer(self, request: Request) -> Response:
-        found = self.files.get(request.path_params.get("path", ""))
-        if found is None:
+        file = self.files.get(request.path_params.get("path", ""))
+        if file is None:
             return Response("Not found.", status_code=404, media_type="text/plain", headers=HEADERS)
-        headers = {**HEADERS, "ETag": found.tag}
-        if request.headers.get("if-none-match") == found.tag:
+        headers = {**HEADERS, "ETag": file.tag}
+        if request.headers.get("if-none-match") == file.tag:
             return Response(status_code=304, headers=headers)
-        return Response(found.content, headers={**headers, "Content-Type": found.media_type})
+        return Response(file.content, headers={**headers, "Content-Type": file.media_type})
 
 
 async def go_home(request: Request) -> Response:
@@ -66,14 +66,14 @@ async def go_home(request: Request) -> Response:
 
 
 def _files(folder: Traversable, path: str) -> list[tuple[str, _File]]:
-    found: list[tuple[str, _File]] = []
+    console_files: list[tuple[str, _File]] = []
     for entry in folder.iterdir():
         if entry.is_dir():
-            found += _files(entry, f"{path}{entry.name}/")
+            console_files += _files(entry, f"{path}{entry.name}/")
             continue
         kind = _TYPES.get(entry.name[entry.name.rfind(".") :])
         if kind is not None:
             content = entry.read_bytes()
             tag = f'"{hashlib.sha256(content).hexdigest()[:32]}"'
-            found.append((f"{path}{entry.name}", _File(content, kind, tag)))
-    return found
+            console_files.append((f"{path}{entry.name}", _File(content, kind, tag)))
+    return console_files

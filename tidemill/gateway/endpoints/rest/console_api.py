@@ -1,7 +1,7 @@
-"""What the console asks beyond Flink's protocol: who is there, what runs, what there is to name.
+"""The console's API beyond Flink's protocol, under ``/console/api``: users, sessions, jobs, names for
+completion.
 
-Under ``/console/api``; each user sees what is his own, as everywhere. Numbers that may have more digits than
-a browser's come as text.
+Each user sees only his own sessions and jobs. Numbers that may have more digits than a browser's are texts.
 """
 
 from __future__ import annotations
@@ -32,21 +32,21 @@ from tidemill.sql.splitter import Piece, split
 Json = dict[str, Any]
 _LAST, _MOST = 50, 1000
 _IN_LINEAGE = 200
-"""How many ended jobs the lineage has: each is a file to read."""
+"""The most ended jobs in the lineage; each is a file to read."""
 _OF_THE_GATEWAY = ("tidemill.gateway.", "sql-gateway.", "rest.server.")
 _BEGINNING = 200
-"""How much of a statement is in a list: enough to look for it."""
+"""Characters of a statement in a list, for the search."""
 _IN_LIST = ("id", "name", "mode", "status", "error", "begun", "ended")
 
 
 def hello(gateway: Gateway, call: Call) -> str:
-    """Who asks, and what answers; ``sql``: whether it runs any."""
+    """The user, the gateway's version, and ``sql``: whether the gateway runs statements."""
     runs = gateway.new_session is not None
     return json.dumps({"user": call.user, "version": version("tidemill"), "sql": runs})
 
 
 def split_script(gateway: Gateway, call: Call) -> str:
-    """The statements of a script, each with the place of its first character, and as it may be shown."""
+    """The statements of a script, each with its position and with a text with masked secrets."""
     script = call.text("script")
     try:
         return json.dumps({"statements": [_piece(piece) for piece in split(script)]})
@@ -55,13 +55,13 @@ def split_script(gateway: Gateway, call: Call) -> str:
 
 
 def sessions(gateway: Gateway, call: Call) -> str:
-    """The user's sessions with their operations, the youngest first."""
-    found = sorted(gateway.list_sessions(user=call.user), key=lambda s: s.opened, reverse=True)
-    return json.dumps({"sessions": [_session(s) for s in found]})
+    """The user's sessions with their operations, newest first."""
+    newest_first = sorted(gateway.list_sessions(user=call.user), key=lambda s: s.opened, reverse=True)
+    return json.dumps({"sessions": [_session(s) for s in newest_first]})
 
 
 def jobs(gateway: Gateway, call: Call) -> str:
-    """The user's jobs, the youngest first; queries are among the operations."""
+    """The user's jobs, newest first, without queries, which are operations of sessions."""
     watch = gateway.watch(call.user)
     own = [s for s in gateway.jobs(call.user).all() if not s.query]
     started = sorted(own, key=lambda s: s.started, reverse=True)
@@ -69,18 +69,18 @@ def jobs(gateway: Gateway, call: Call) -> str:
 
 
 def job(gateway: Gateway, call: Call) -> str:
-    """One job, or a query's: its plan, what each node of it has done, its last epochs."""
+    """One job or query: its plan with the counts of each node, and its last epochs."""
     job_id = call.parameters["job_id"]
     started, look = gateway.jobs(call.user).find(job_id), gateway.watch(call.user).look(job_id)
     if started is None and look is None:
         raise HttpError(404, f"There is no job '{job_id[:64]}'.")
-    known = {"id": job_id, "status": "", "error": ""} if started is None else _job(started)
-    return json.dumps(known | _brief(look) | _whole(look or JobLook(), known["status"]))
+    facts = {"id": job_id, "status": "", "error": ""} if started is None else _job(started)
+    return json.dumps(facts | _brief(look) | _whole(look or JobLook(), facts["status"]))
 
 
 def stop_job(gateway: Gateway, call: Call) -> str:
-    """Stops a job after its epoch, with ``now`` at once; with ``savepointDirectory`` it answers when the
-    savepoint lies there."""
+    """Stops a job after its current epoch, or at once with ``now``. With ``savepointDirectory`` it answers
+    once the savepoint is written."""
     job_id = call.parameters["job_id"]
     jobs = gateway.jobs(call.user)
     started = jobs.find(job_id)
@@ -102,7 +102,7 @@ def stop_job(gateway: Gateway, call: Call) -> str:
 
 
 def make_savepoint(gateway: Gateway, call: Call) -> str:
-    """A savepoint of a job that goes on, below ``savepointDirectory``; answers when it lies there."""
+    """Writes a savepoint of a running job below ``savepointDirectory``; answers once it is written."""
     job_id, directory = call.parameters["job_id"], call.text("savepointDirectory")
     jobs = gateway.jobs(call.user)
     started = jobs.find(job_id)
@@ -118,17 +118,18 @@ def make_savepoint(gateway: Gateway, call: Call) -> str:
 
 
 def history(gateway: Gateway, call: Call) -> str:
-    """The user's jobs that have ended, the youngest first, ``last`` of them, in few words."""
+    """Summaries of the ``last`` ended jobs of the user, newest first."""
     try:
         last = int(call.query.get("last", "") or _LAST)
     except ValueError as e:
         raise HttpError(400, "'last' is not a whole number.") from e
-    found = gateway.records(call.user).last(min(max(last, 0), _MOST))
-    return json.dumps({"jobs": [_listed(one) for one in found]})
+    records = gateway.records(call.user).last(min(max(last, 0), _MOST))
+    return json.dumps({"jobs": [_listed(record) for record in records]})
 
 
 def _listed(record: Json) -> Json:
-    """Records of earlier versions have no statement, and of batch jobs no counts: null."""
+    """A summary. Records of earlier versions lack the statement, and for batch jobs the counts: they are
+    null."""
     counted = "statement" in record or record["mode"] != "batch"
     counts = {key: str(record.get(key, 0)) if counted else None for key in ("rows_in", "rows_out")}
     statement = record.get("statement", "")[:_BEGINNING]
@@ -136,21 +137,23 @@ def _listed(record: Json) -> Json:
 
 
 def past_job(gateway: Gateway, call: Call) -> str:
-    """All that is known of the last run of a job, in the words of its record."""
+    """The record of the last run of a job."""
     job_id = call.parameters["job_id"]
-    found = gateway.records(call.user).find(job_id)
-    if found is None:
+    record = gateway.records(call.user).find(job_id)
+    if record is None:
         raise HttpError(404, f"There is no history of a job '{job_id[:64]}'.")
-    return json.dumps(found | {"options": _chosen(found.get("options", {}))})
+    return json.dumps(record | {"options": _chosen(record.get("options", {}))})
 
 
 def tables_and_jobs(gateway: Gateway, call: Call) -> str:
-    """Which tables the user's jobs read and write: those that run, and what the history has."""
+    """The tables that the user's running and ended jobs read and write."""
     watch = gateway.watch(call.user)
     own = sorted(gateway.jobs(call.user).all(), key=lambda s: s.started, reverse=True)
     flows = [_flow(s.job, watch.look(s.job.job_id)) for s in own if not s.query]
-    known = {flow.job_id for flow in flows}
-    past = [one for one in gateway.records(call.user).last(_IN_LINEAGE) if one["id"] not in known]
+    running_ids = {flow.job_id for flow in flows}
+    past = [
+        record for record in gateway.records(call.user).last(_IN_LINEAGE) if record["id"] not in running_ids
+    ]
     return json.dumps(lineage([*flows, *map(_past_flow, past)]))
 
 
@@ -165,30 +168,30 @@ def _past_flow(record: Json) -> Flow:
 
 
 def names(gateway: Gateway, call: Call) -> str:
-    """What a session can name, a level at a time: catalogs; of a ``catalog`` its databases; of a ``database``
-    its tables; of a ``table`` its columns."""
-    asked = [call.query.get(level, "") for level in ("catalog", "database", "table")]
+    """The session's names, one level per call: the catalogs; the databases of a ``catalog``; the tables of a
+    ``database``; the columns of a ``table``."""
+    levels = [call.query.get(level, "") for level in ("catalog", "database", "table")]
     try:
-        return json.dumps(_names(gateway, call, *asked))
+        return json.dumps(_names(gateway, call, *levels))
     except TidemillError as e:
         raise HttpError(400, str(e)) from e
 
 
 def _names(gateway: Gateway, call: Call, catalog: str, database: str, table: str) -> Json:
-    held = gateway.catalog(call.session, user=call.user)
+    session_catalog = gateway.catalog(call.session, user=call.user)
     if table:
         path = ObjectPath(catalog, database, table)
-        key = held.primary_key(path)
-        columns = held.columns(path)
+        key = session_catalog.primary_key(path)
+        columns = session_catalog.columns(path)
         return {"columns": [_column(c, is_key=c.name in key) for c in columns]}
     if database:
-        found = held.tables(catalog, database)
-        tables = [{"name": t.path.name, "view": t.is_view, "comment": t.comment} for t in found]
+        table_infos = session_catalog.tables(catalog, database)
+        tables = [{"name": t.path.name, "view": t.is_view, "comment": t.comment} for t in table_infos]
         return {"tables": tables}
     if catalog:
-        return {"databases": held.databases(catalog)}
-    current, base = held.current
-    return {"catalogs": held.catalogs(), "current": current, "database": base}
+        return {"databases": session_catalog.databases(catalog)}
+    current, current_database = session_catalog.current
+    return {"catalogs": session_catalog.catalogs(), "current": current, "database": current_database}
 
 
 API = "/console/api"
@@ -206,7 +209,7 @@ HANDLERS: Mapping[tuple[str, str], Handler] = {
     ("GET", "/history"): history,
     ("GET", "/history/{job_id}"): past_job,
 }
-"""By method and path, below ``API``. A browser's GET has no body: what is to be completed comes by POST."""
+"""Handlers by method and path below ``API``. Completion is a POST, because a browser's GET has no body."""
 
 
 def _column(column: Column, *, is_key: bool) -> Json:
@@ -244,12 +247,12 @@ def _operation(operation: OperationInfo) -> Json:
 
 
 def _job(started: StartedJob) -> Json:
-    found = started.job
-    error = found.error if isinstance(found, EndedJob) else ""
+    handle = started.job
+    error = handle.error if isinstance(handle, EndedJob) else ""
     return {
-        "id": found.job_id,
-        "name": found.name,
-        "status": found.status,
+        "id": handle.job_id,
+        "name": handle.name,
+        "status": handle.status,
         "started": _millis(started.started),
         "error": masked(error),
     }
@@ -269,7 +272,7 @@ def _brief(look: JobLook | None) -> Json:
 
 
 def _whole(look: JobLook, status: str) -> Json:
-    """An epoch is under way only while the job runs: one that a failure ended has ended with it."""
+    """The details of a job. The current epoch is shown only while the job runs: a failure ends it."""
     runs = status in ("", "RUNNING")
     return {
         "statement": look.statement,
@@ -285,12 +288,12 @@ def _whole(look: JobLook, status: str) -> Json:
 
 
 def _chosen(options: Mapping[str, str]) -> dict[str, str]:
-    """Those that say something of the job, not of the gateway."""
+    """The options of the job, without those of the gateway."""
     return {key: value for key, value in sorted(options.items()) if not key.startswith(_OF_THE_GATEWAY)}
 
 
 def _failure(failure: Failure) -> Json:
-    """``wait``: after how many seconds the job was started again, null where it was not."""
+    """A failure. ``wait``: seconds until the job was restarted, null if it was not."""
     return {
         "at": int(failure.at * 1000),
         "error": masked(failure.event.error),

@@ -1,10 +1,10 @@
-"""Assigners: to which windows a row belongs. One file per assigner, with its ``KIND``.
+"""Assigners: the windows of a row. One file per assigner, with its ``KIND``.
 
 The clock makes the windows of ``tumble``, ``hop`` and ``cumulate``, and with ``calendar`` those by months: an
 ``Assigner`` (see ``assigner``) cuts time into slices, for kernels and as Spark SQL.
 
-Rows make the windows of ``session``, ``retractable_sessions`` and ``dynamic_cumulate``: they say which spans
-(``spans``) of a key are one window.
+The windows of ``session``, ``retractable_sessions`` and ``dynamic_cumulate`` are data-driven: these modules
+determine which spans (``spans``) of a key form one window.
 
 ``attached`` gives rows their windows over Arrow batches.
 """
@@ -20,10 +20,10 @@ from tidemill.operators.window.assigners.kind import WindowKind
 
 @cache
 def kinds() -> dict[str, WindowKind]:
-    """All window functions by name, as the files of this package declare them (``KIND``)."""
-    found: dict[str, WindowKind] = {}
+    """All window functions by name, from the ``KIND`` of each file of this package."""
+    by_name: dict[str, WindowKind] = {}
     for module in iter_modules(__path__):
         kind = getattr(import_module(f"{__name__}.{module.name}"), "KIND", None)
         if isinstance(kind, WindowKind):
-            found[kind.name] = kind
-    return found
+            by_name[kind.name] = kind
+    return by_name

@@ -1,8 +1,8 @@
-"""What an assigner says of windows that the clock makes: how time is cut.
+"""The interface of assigners by the clock, which cut time into slices and windows.
 
-Every row lies in one slice, every window is a run of slices; what is kept of a slice serves all windows that
-contain it. A slice is named by its end, a window by its end; times are milliseconds, ends exclusive, before
-1970 too. Of TUMBLE(10) and HOP(5, 10), the time 12::
+Every row is in one slice, and every window is a run of slices. The content of a slice serves all windows that
+contain it. Slices and windows are named by their ends. Times are milliseconds and may be before 1970; ends
+are exclusive. For TUMBLE(10) and HOP(5, 10) the time 12 gives::
 
     slice_ends   20            15
     windows      [10, 20)      [5, 15), [10, 20)
@@ -94,14 +94,14 @@ def slices_between(starts: Ints, ends: Ints, width: int) -> tuple[Ints, Ints]:
     return owners, np.minimum(starts[owners] + steps * width, ends[owners])
 
 
-def every(first: Ints, last: Ints, step: int, after: Ints, upto: Ints) -> tuple[Ints, Ints]:
+def ends_by_step(first: Ints, last: Ints, step: int, after: Ints, upto: Ints) -> tuple[Ints, Ints]:
     """Of each row ``first``, ``first + step``, ... up to ``last``, as far as they lie in (``after``,
     ``upto``]: row numbers, and these."""
     first = _skipped(first, step, after)
     counts = _counts(first, last, step, upto)
     rows = np.repeat(np.arange(len(first)), counts)
-    place = np.arange(len(rows)) - np.repeat(np.cumsum(counts) - counts, counts)
-    return rows, first[rows] + place * step
+    step_number = np.arange(len(rows)) - np.repeat(np.cumsum(counts) - counts, counts)
+    return rows, first[rows] + step_number * step
 
 
 def comes_early(first: Ints, last: Ints, step: int, after: Ints, upto: Ints) -> Mask:

@@ -55,10 +55,10 @@ class AttachedWindows:
         order = np.argsort(rows, kind="stable")
         rows, ends = rows[order], ends[order]
         starts = self.windows.starts(ends)
-        kept = batch.columns if _same(rows, batch.num_rows) else batch.take(pa.array(rows)).columns
+        columns = batch.columns if _same(rows, batch.num_rows) else batch.take(pa.array(rows)).columns
         bounds = ((starts, _STAMP), (ends, _STAMP), (ends - 1, self.rowtime))
         added = [to_arrow(Vec(values * MICROSECONDS), kind) for values, kind in bounds]
-        return pa.RecordBatch.from_arrays([*kept, *added], names=[*batch.schema.names, *_BOUNDS])
+        return pa.RecordBatch.from_arrays([*columns, *added], names=[*batch.schema.names, *_BOUNDS])
 
 
 def _same(rows: Ints, count: int) -> bool:

@@ -53,7 +53,7 @@ class Calendar:
         return owners, self.times(slices)
 
     def containing(self, slices: Ints, after: Ints, upto: Ints) -> tuple[Ints, Ints]:
-        # The beginning and the end of all time are no months.
+        # The bounds NONE and FOREVER are no months.
         months = self.months(slices)
         after = np.maximum(after, self.times(self.inner.first_ends(months) - 1))
         upto = np.minimum(upto, self.times(self.inner.last_ends(months) + 1))

@@ -10,7 +10,7 @@ import numpy as np
 from tidemill.changelog.columns import Ints
 from tidemill.operators.window.assigners.assigner import (
     comes_early,
-    every,
+    ends_by_step,
     floor,
     floor_one,
     floor_text,
@@ -74,8 +74,8 @@ class Cumulate:
     def text(self, time: str) -> str:
         start, count = floor_text(time, self.size, self.offset), -(-self.size // self.slide)
         ends = f"{start} + least(i * {self.slide}L, {self.size}L)"
-        found = f"filter(transform(sequence(1L, {count}L), i -> {ends}), e -> e > {time})"
-        return f"transform({found}, e -> struct({start} AS s, e AS e))"
+        open_ends = f"filter(transform(sequence(1L, {count}L), i -> {ends}), e -> e > {time})"
+        return f"transform({open_ends}, e -> struct({start} AS s, e AS e))"
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -140,13 +140,13 @@ class CumulateOverMonths:
         first, last = (time_text(month, self.offset) for month in (start, f"{start} + {self.months}L"))
         count = f"CAST(ceil(({last} - {first}) / {self.slide}D) AS BIGINT)"
         ends = f"{first} + least(i * {self.slide}L, {last} - {first})"
-        found = f"filter(transform(sequence(1L, {count}), i -> {ends}), e -> e > {time})"
-        return f"transform({found}, e -> struct({first} AS s, e AS e))"
+        open_ends = f"filter(transform(sequence(1L, {count}), i -> {ends}), e -> e > {time})"
+        return f"transform({open_ends}, e -> struct({first} AS s, e AS e))"
 
 
 def growing(slices: Ints, last: Ints, step: int, after: Ints, upto: Ints) -> tuple[Ints, Ints]:
     """The windows of ``slices`` that end in (``after``, ``upto``]: every step, and the ``last`` end."""
-    rows, ends = every(slices, last, step, after, upto)
+    rows, ends = ends_by_step(slices, last, step, after, upto)
     extra = np.flatnonzero(comes_early(slices, last, step, after, upto))
     return np.concatenate([rows, extra]), np.concatenate([ends, last[extra]])
 

@@ -40,12 +40,12 @@ class Growth:
 
     def final(self) -> Ints:
         """Per window the one that it is now."""
-        found = np.arange(len(self))
+        latest = np.arange(len(self))
         while True:
-            heirs = self.heirs[found]
+            heirs = self.heirs[latest]
             if (heirs < 0).all():
-                return found
-            found = np.where(heirs < 0, found, heirs)
+                return latest
+            latest = np.where(heirs < 0, latest, heirs)
 
 
 @dataclass(slots=True)
@@ -62,40 +62,40 @@ def grow(spans: Spans, step: int, shown: Ints) -> Growth:
     clusters = Clusters.of(spans)
     doubtful = clusters.mixed | _may_meet_two(spans, step, shown, clusters)
     of, count = clusters.labels(), len(clusters)
-    found: list[_Window] = []
+    ordered_windows: list[_Window] = []
     for members in clusters.members(doubtful):
-        labels = np.array(_one_by_one(spans, members, step, shown, found), np.int64)
+        labels = np.array(_one_by_one(spans, members, step, shown, ordered_windows), np.int64)
         of[members] = np.where(labels == LATE, LATE, labels + count)
-    return _growth(spans, step, of, count, found)
+    return _growth(spans, step, of, count, ordered_windows)
 
 
-def _may_meet_two(spans: Spans, step: int, shown: Ints, found: Clusters) -> Mask:
+def _may_meet_two(spans: Spans, step: int, shown: Ints, clusters: Clusters) -> Mask:
     """Clusters with a row behind what was shown, which may begin a window earlier, or bring two together."""
-    clusters, late = found.numbers, found.late
+    cluster_of, late = clusters.numbers, clusters.late
     behind = ~late & (shown > spans.starts)
     behind[: spans.stored] = False
-    result = np.zeros(len(found), np.bool_)
+    result = np.zeros(len(clusters), np.bool_)
     if not behind.any():
         return result
-    rest = np.flatnonzero(~late & ~behind)
+    on_time = np.flatnonzero(~late & ~behind)
     starts = _floor(spans.starts, step)
     earliest = np.full(len(result), END, np.int64)
-    np.minimum.at(earliest, clusters[rest], starts[rest])
-    result[clusters[behind & (starts < earliest[clusters])]] = True
+    np.minimum.at(earliest, cluster_of[on_time], starts[on_time])
+    result[cluster_of[behind & (starts < earliest[cluster_of])]] = True
     apart = Spans(
-        keys=spans.keys[rest],
-        starts=spans.starts[rest],
-        ends=spans.ends[rest],
-        marks=spans.marks[rest],
+        keys=spans.keys[on_time],
+        starts=spans.starts[on_time],
+        ends=spans.ends[on_time],
+        marks=spans.marks[on_time],
         stored=0,
     )
     _, heads = np.unique(clusters_of(apart), return_index=True)
-    parts = np.bincount(clusters[rest[heads]], minlength=len(result))
-    has_behind = np.bincount(clusters[behind], minlength=len(result)) > 0
-    return (result | (parts > 1)) & has_behind & (np.bincount(clusters[~late], minlength=len(result)) > 1)
+    parts = np.bincount(cluster_of[on_time[heads]], minlength=len(result))
+    has_behind = np.bincount(cluster_of[behind], minlength=len(result)) > 0
+    return (result | (parts > 1)) & has_behind & (np.bincount(cluster_of[~late], minlength=len(result)) > 1)
 
 
-def _one_by_one(spans: Spans, members: Ints, step: int, shown: Ints, found: list[_Window]) -> list[int]:
+def _one_by_one(spans: Spans, members: Ints, step: int, shown: Ints, windows: list[_Window]) -> list[int]:
     """The window of each of ``members``, in ``found``: the definition itself, for one cluster."""
     columns = (spans.starts[members], spans.ends[members], spans.marks[members], shown[members])
     lowest = lowest_from_here(spans.marks[members])
@@ -103,41 +103,41 @@ def _one_by_one(spans: Spans, members: Ints, step: int, shown: Ints, found: list
     live: list[int] = []
     labels: list[int] = []
     for time, end, mark, passed, low, stored in rows:
-        live = [i for i in live if stored or found[i].end - 1 > low]
-        seen = (i for i in live if stored or found[i].end - 1 > mark)
-        met = [i for i in seen if found[i].first <= end and found[i].end >= time]
+        live = [i for i in live if stored or windows[i].end - 1 > low]
+        not_ended = (i for i in live if stored or windows[i].end - 1 > mark)
+        met = [i for i in not_ended if windows[i].first <= end and windows[i].end >= time]
         if not met and not stored and end - 1 <= mark:
             labels.append(LATE)
             continue
-        start = min([time // step * step, *(found[i].start for i in met)])
-        heir = next((i for i in met if found[i].start == start), len(found))
-        if heir == len(found):
-            found.append(_Window(time, end, start))
+        start = min([time // step * step, *(windows[i].start for i in met)])
+        heir = next((i for i in met if windows[i].start == start), len(windows))
+        if heir == len(windows):
+            windows.append(_Window(time, end, start))
         for i in met:
             if i != heir:
-                found[i].until, found[i].heir = passed, heir
-        found[heir].first = min([time, found[heir].first, *(found[i].first for i in met)])
-        found[heir].end = max([end, found[heir].end, *(found[i].end for i in met)])
+                windows[i].until, windows[i].heir = passed, heir
+        windows[heir].first = min([time, windows[heir].first, *(windows[i].first for i in met)])
+        windows[heir].end = max([end, windows[heir].end, *(windows[i].end for i in met)])
         live = [i for i in live if i not in met] + [heir]
         labels.append(heir)
     return labels
 
 
-def _growth(spans: Spans, step: int, of: Ints, count: int, found: list[_Window]) -> Growth:
+def _growth(spans: Spans, step: int, of: Ints, count: int, ordered_windows: list[_Window]) -> Growth:
     """Windows by small numbers; those in ``found`` are ``count`` and more in ``of``."""
-    kept = np.flatnonzero(of != LATE)
-    distinct, dense = np.unique(of[kept], return_inverse=True)
+    on_time = np.flatnonzero(of != LATE)
+    distinct, dense = np.unique(of[on_time], return_inverse=True)
     numbers = np.full(len(spans), LATE, np.int64)
-    numbers[kept] = dense.reshape(-1)
+    numbers[on_time] = dense.reshape(-1)
     size = len(distinct)
     firsts, ends = np.full(size, END, np.int64), np.full(size, -END, np.int64)
-    np.minimum.at(firsts, numbers[kept], spans.starts[kept])
-    np.maximum.at(ends, numbers[kept], spans.ends[kept])
+    np.minimum.at(firsts, numbers[on_time], spans.starts[on_time])
+    np.maximum.at(ends, numbers[on_time], spans.ends[on_time])
     keys = np.zeros(size, np.int64)
-    keys[numbers[kept]] = spans.keys[kept]
+    keys[numbers[on_time]] = spans.keys[on_time]
     until, heirs = np.full(size, END, np.int64), np.full(size, -1, np.int64)
-    first = size - len(found)
-    for number, window in enumerate(found, first):
+    first = size - len(ordered_windows)
+    for number, window in enumerate(ordered_windows, first):
         firsts[number], ends[number] = window.first, window.end
         until[number] = window.until
         heirs[number] = -1 if window.heir < 0 else window.heir + first
@@ -158,6 +158,6 @@ KIND = WindowKind(
     slide="STEP",
     grouped=("slide", "size"),
     explained=(("step", "slide"), ("gap", "size")),
-    made_by_rows=True,
+    is_data_driven=True,
     cumulates=True,
 )

@@ -8,7 +8,7 @@ from functools import cached_property
 
 from tidemill.changelog.columns import Ints
 from tidemill.operators.window.assigners.assigner import (
-    every,
+    ends_by_step,
     floor,
     floor_one,
     floor_text,
@@ -66,13 +66,13 @@ class Hop:
         return slices_between(self.starts(ends), ends, self.slice_width)
 
     def containing(self, slices: Ints, after: Ints, upto: Ints) -> tuple[Ints, Ints]:
-        return every(self.first_ends(slices), self.last_ends(slices), self.slide, after, upto)
+        return ends_by_step(self.first_ends(slices), self.last_ends(slices), self.slide, after, upto)
 
     def text(self, time: str) -> str:
         last, count = floor_text(time, self.slide, self.offset), -(-self.size // self.slide)
         starts = f"transform(sequence(0L, {count - 1}L), i -> {last} - i * {self.slide}L)"
-        held = f"filter({starts}, s -> s > {time} - {self.size}L)"
-        return f"transform({held}, s -> struct(s AS s, s + {self.size}L AS e))"
+        open_starts = f"filter({starts}, s -> s > {time} - {self.size}L)"
+        return f"transform({open_starts}, s -> struct(s AS s, s + {self.size}L AS e))"
 
 
 KIND = WindowKind(

@@ -1,4 +1,4 @@
-"""What a window function declares: how it is called, how EXPLAIN shows it, and how it cuts time."""
+"""The declaration of a window function: its parameters, its text in EXPLAIN, and its assigner."""
 
 from __future__ import annotations
 
@@ -28,10 +28,9 @@ class WindowKind:
             cut=Hop.of,
         )
 
-    ``made_by_rows``: the rows of a key say where its windows begin and end; else the clock alone does, and
-    there is ``cut``, of sizes in milliseconds or, for ``calendar``, in months. ``cut_months``: the same of a
-    size in months and a step in milliseconds, if that is supported. ``cumulates``: several windows have one
-    start.
+    ``is_data_driven``: the rows of a key determine the bounds of its windows. Otherwise the clock does, and
+    there is ``cut`` for sizes in milliseconds, or for ``calendar`` in months. ``cut_months``: for a size in
+    months and a step in milliseconds, if supported. ``cumulates``: several windows have the same start.
     """
 
     name: str
@@ -41,7 +40,7 @@ class WindowKind:
     explained: tuple[tuple[str, str], ...]
     size: str = "SIZE"
     slide: str = ""
-    made_by_rows: bool = False
+    is_data_driven: bool = False
     cumulates: bool = False
     cut: Cut | None = None
     cut_months: Cut | None = None

@@ -42,17 +42,17 @@ def netted(spans: Spans, weights: Ints, gap: int) -> Times:
     eras = np.where(clusters.labels() == LATE, LATE, 0)
     for cluster in clusters.members(clusters.mixed):
         eras[cluster] = _OneByOne(gap).eras(spans, weights, cluster)
-    taken = eras != LATE
-    chosen = np.flatnonzero(taken)
-    places = chosen[np.lexsort((spans.starts[chosen], eras[chosen], spans.keys[chosen]))]
-    told = (spans.keys[places], eras[places], spans.starts[places])
-    heads = np.ones(len(places), np.bool_)
-    heads[1:] = np.logical_or.reduce([x[1:] != x[:-1] for x in told])
+    is_counted = eras != LATE
+    chosen = np.flatnonzero(is_counted)
+    order = chosen[np.lexsort((spans.starts[chosen], eras[chosen], spans.keys[chosen]))]
+    identity_columns = (spans.keys[order], eras[order], spans.starts[order])
+    heads = np.ones(len(order), np.bool_)
+    heads[1:] = np.logical_or.reduce([x[1:] != x[:-1] for x in identity_columns])
     of = np.full(len(spans), LATE, np.int64)
-    of[places] = np.cumsum(heads) - 1
+    of[order] = np.cumsum(heads) - 1
     first = np.flatnonzero(heads)
-    counts = np.add.reduceat(weights[places], first) if len(first) else first
-    keys, eras, at = (x[heads] for x in told)
+    counts = np.add.reduceat(weights[order], first) if len(first) else first
+    keys, eras, at = (x[heads] for x in identity_columns)
     return _in_sessions(of, keys, eras, at, counts, gap)
 
 
@@ -97,15 +97,15 @@ class _OneByOne:
         columns = (spans.starts[members], marks, lowest_from_here(marks), weights[members])
         rows = zip(*(c.tolist() for c in columns), strict=True)
         stored, over = int(np.count_nonzero(members < spans.stored)), 0
-        for place, (time, mark, low, weight) in enumerate(rows):
-            if place >= stored:
+        for span, (time, mark, low, weight) in enumerate(rows):
+            if span >= stored:
                 for ended in self._ended(low):
                     over += 1
                     eras[ended] = over
                 if not self._is_taken(time, mark, weight):
-                    eras[place] = LATE
+                    eras[span] = LATE
                     continue
-            self._spans.setdefault(time, []).append(place)
+            self._spans.setdefault(time, []).append(span)
             self._add(time, weight)
         return eras
 
@@ -119,27 +119,27 @@ class _OneByOne:
             del self._there[: last + 1]
             for time in times:
                 del self._counts[time]
-            yield [place for time in times for place in self._spans.pop(time)]
+            yield [span for time in times for span in self._spans.pop(time)]
 
     def _is_taken(self, time: int, mark: int, weight: int) -> bool:
         """Whether a row is not late by itself, or an open session has it or touches it."""
         if time + self.gap - 1 > mark:
             return True
-        place = bisect_left(self._there, time)
+        index = bisect_left(self._there, time)
         if weight < 0:
-            return self._counts.get(time, 0) > 0 and self._open(place, mark)
-        after = place < len(self._there) and self._there[place] <= time + self.gap
-        before = place > 0 and self._there[place - 1] + self.gap >= time
-        return (after and self._open(place, mark)) or (before and self._open(place - 1, mark))
+            return self._counts.get(time, 0) > 0 and self._open(index, mark)
+        after = index < len(self._there) and self._there[index] <= time + self.gap
+        before = index > 0 and self._there[index - 1] + self.gap >= time
+        return (after and self._open(index, mark)) or (before and self._open(index - 1, mark))
 
-    def _open(self, place: int, mark: int) -> bool:
-        return self._there[self._last(place)] + self.gap - 1 > mark
+    def _open(self, index: int, mark: int) -> bool:
+        return self._there[self._last(index)] + self.gap - 1 > mark
 
-    def _last(self, place: int) -> int:
+    def _last(self, index: int) -> int:
         """The last time of the session that the one at ``place`` is in."""
-        while place + 1 < len(self._there) and self._there[place + 1] - self._there[place] <= self.gap:
-            place += 1
-        return place
+        while index + 1 < len(self._there) and self._there[index + 1] - self._there[index] <= self.gap:
+            index += 1
+        return index
 
     def _add(self, time: int, weight: int) -> None:
         before = self._counts.get(time, 0)

@@ -83,12 +83,12 @@ def _root(merged: list[int], label: int) -> int:
 
 
 def _sessions(spans: Spans, of: Ints) -> Sessions:
-    kept = np.flatnonzero(of != LATE)
-    _, dense = np.unique(of[kept], return_inverse=True)
+    on_time = np.flatnonzero(of != LATE)
+    _, dense = np.unique(of[on_time], return_inverse=True)
     dense = dense.reshape(-1)
     numbers = np.full(len(spans), LATE, np.int64)
-    numbers[kept] = dense
-    order = kept[np.argsort(dense, kind="stable")]
+    numbers[on_time] = dense
+    order = on_time[np.argsort(dense, kind="stable")]
     heads = np.flatnonzero(np.diff(numbers[order], prepend=-1)) if len(order) else np.zeros(0, np.int64)
     rows = (order >= spans.stored).astype(np.int64)
     if len(order) == 0:
@@ -110,5 +110,5 @@ KIND = WindowKind(
     size="GAP",
     grouped=("size",),
     explained=(("gap", "size"),),
-    made_by_rows=True,
+    is_data_driven=True,
 )

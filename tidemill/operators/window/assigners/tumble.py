@@ -7,7 +7,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from tidemill.changelog.columns import Ints
-from tidemill.operators.window.assigners.assigner import every, floor, floor_text
+from tidemill.operators.window.assigners.assigner import ends_by_step, floor, floor_text
 from tidemill.operators.window.assigners.kind import WindowKind
 
 
@@ -54,7 +54,7 @@ class Tumble:
         return np.arange(len(ends)), ends
 
     def containing(self, slices: Ints, after: Ints, upto: Ints) -> tuple[Ints, Ints]:
-        return every(slices, slices, 1, after, upto)
+        return ends_by_step(slices, slices, 1, after, upto)
 
     def text(self, time: str) -> str:
         start = floor_text(time, self.size, self.offset)

@@ -1,9 +1,10 @@
-"""DISTINCT in windows that cumulate: per value the first slice that has it, and no set per slice.
+"""DISTINCT in cumulating windows: stores the first slice of each value, and no set per slice.
 
-A value counts in every window from its first slice on, so what a slice adds are the values that it has
-first: they merge as rows do. A row that comes to an earlier slice takes the value from the later one: a row
-here, and one taken back there, which has not been shown yet. Cost: one lookup and at most one write per
-distinct value of an epoch; a window's values go with its end, without being looked at.
+A value counts in every window from its first slice on. So a slice adds the values that appear in it first,
+and these merge as rows do. If a row with the value comes to an earlier slice, the value moves there: a row is
+added to the earlier slice, and retracted from the later slice, which was not emitted yet. Cost: one lookup
+and at most one write per distinct value of an epoch. A window's values are removed with its end, without
+being read.
 """
 
 from __future__ import annotations
@@ -47,7 +48,7 @@ class View:
         return f"$values{self.name}"
 
     def layout(self, keys: tuple[pa.Field, ...]) -> Layout:
-        """By the end of the last window that a value is in."""
+        """The layout of values, by the end of the last window that contains them."""
         return Layout(
             name=f"firsts{self.name}",
             keys=keys,
@@ -66,29 +67,29 @@ class FirstSliceDistinct:
 
     @cached_property
     def views(self) -> Mapping[WeightKey, View]:
-        found: dict[WeightKey, View] = {}
+        by_key: dict[WeightKey, View] = {}
         for call in self.group.calls:
-            if call.distinct and call.weight_key not in found:
+            if call.distinct and call.weight_key not in by_key:
                 args = tuple(zip(call.args, call.arg_types, strict=True))
                 # By older rules a number is the name.
-                name = str(len(found)) if call.since is None else call.canonical("")
-                found[call.weight_key] = View(name=name, args=args, filter=call.filter)
-        return found
+                name = str(len(by_key)) if call.since is None else call.canonical("")
+                by_key[call.weight_key] = View(name=name, args=args, filter=call.filter)
+        return by_key
 
     @cached_property
     def summing(self) -> GroupAggregateSpec:
-        """The aggregation over values as if they were rows."""
+        """The aggregation that counts values as rows."""
         return replace(self.group, calls=tuple(map(self._over_values, self.group.calls)))
 
     @property
     def serves(self) -> bool:
-        """Whether all that is asked for can be done so."""
+        """Whether all calls can be computed this way."""
         every = all(_serves(call) for call in self.group.calls if call.distinct)
         return every and not self.group.retracts and self.separates
 
     @property
     def separates(self) -> bool:
-        """Whether what is not DISTINCT can be kept as accumulators, apart from the values."""
+        """Whether the calls without DISTINCT can be kept as accumulators, apart from the values."""
         return bool(self.views) and self.summing.folds
 
     def _over_values(self, call: AggregateSpec) -> AggregateSpec:
@@ -97,23 +98,23 @@ class FirstSliceDistinct:
         return replace(call, distinct=False, filter=self.views[call.weight_key].column)
 
     def plain(self, rows: pa.Table) -> pa.Table:
-        """``rows`` as the summing aggregation wants them; they add no values."""
+        """``rows`` for the summing aggregation; they add no values."""
         return self._with(rows, None, np.zeros(len(rows), np.int64))
 
     def added(self, rows: pa.Table, last: Ints, state: StateStore) -> pa.Table:
-        """What ``rows`` add to the numbers of values, as pieces; ``$end`` are their slices, ``last`` the ends
+        """The pieces that ``rows`` add to the numbers of values. ``$end``: their slices. ``last``: the ends
         of their last windows."""
         return self.told([self._of(view, rows, last, state) for view in self.views.values()])
 
     def told(self, parts: list[pa.Table]) -> pa.Table:
-        """Rows that tell values, as pieces."""
+        """The pieces of rows that stand for values."""
         table = pa.concat_tables([p for p in parts if len(p)] or parts[:1])
         if len(table) == 0:
             return self.summing.local_schema().empty_table().drop_columns(["$hash"])
         grouped = self.summing.grouped(self.summing.ordered(table))
         signs = grouped.vec(_SIGN).values
         for call in self.summing.calls:
-            # These rows are none: only the values that they tell count.
+            # These rows do not count as rows, only as values.
             tells = np.zeros(len(table), np.bool_)
             if call.filter is not None and call.filter in self._columns:
                 tells = grouped.filter(call.filter)
@@ -122,8 +123,8 @@ class FirstSliceDistinct:
         return self.summing.combined(grouped).drop_columns(["$hash"])
 
     def told_once(self, rows: pa.Table, segments: Ints) -> pa.Table:
-        """What ``rows`` add to the numbers of values, as pieces: each value where it first is among those of
-        its segment, which are in order."""
+        """The pieces that ``rows`` add to the numbers of values: each value at its first row in its segment.
+        The segments are in order."""
         return self.told([self._once(view, rows, segments) for view in self.views.values()])
 
     def _once(self, view: View, rows: pa.Table, segments: Ints) -> pa.Table:
@@ -162,20 +163,20 @@ class FirstSliceDistinct:
         order = by_time_order(last[heads], codes)
         heads, first, codes = heads[order], first[order], codes[order]
         identity = [c.take(pa.array(heads)) for c in (*own, *values)]
-        found = table.lookup(last[heads], codes, identity)
-        before = found.vec(_FIRST).values
-        moved = np.flatnonzero(~found.there | (first < before))
+        stored = table.lookup(last[heads], codes, identity)
+        before = stored.vec(_FIRST).values
+        moved = np.flatnonzero(~stored.there | (first < before))
         columns = dict(zip([f.name for f in (*layout.keys, *layout.values)], identity, strict=True))
-        kept = {name: column.take(pa.array(moved)) for name, column in columns.items()}
-        kept[_FIRST] = to_arrow(Vec(first[moved]), _NUMBER)
-        table.put(last[heads][moved], codes[moved], kept)
-        left = moved[found.there[moved]]
+        columns_to_store = {name: column.take(pa.array(moved)) for name, column in columns.items()}
+        columns_to_store[_FIRST] = to_arrow(Vec(first[moved]), _NUMBER)
+        table.put(last[heads][moved], codes[moved], columns_to_store)
+        left = moved[stored.there[moved]]
         picks = np.concatenate([heads[moved], heads[left]])
         ends = np.concatenate([first[moved], before[left]])
         signs = np.repeat(np.array([1, -1], np.int64), [len(moved), len(left)])
-        place = rows.schema.get_field_index(END)
-        shown = rows.take(pa.array(picks)).set_column(place, END, pa.array(ends, _NUMBER))
-        return self._with(shown, view, signs)
+        column_index = rows.schema.get_field_index(END)
+        changed_rows = rows.take(pa.array(picks)).set_column(column_index, END, pa.array(ends, _NUMBER))
+        return self._with(changed_rows, view, signs)
 
     def telling(self, rows: pa.Table, view: View) -> pa.Table:
         """``rows`` of nothing but ``$end``, keys and values, as rows that tell these."""
@@ -183,7 +184,7 @@ class FirstSliceDistinct:
             for name, kind in zip(call.args, call.arg_types, strict=True):
                 if name not in rows.schema.names:
                     rows = rows.append_column(name, pa.nulls(len(rows), kind))
-        # In one order, whichever of them are there already.
+        # Always in the same order, whatever is already stored.
         args = [name for call in self.summing.calls for name in call.args]
         rows = rows.select(list(dict.fromkeys((END, *(name for name, _ in self.keys), *args))))
         return self._with(rows, view, np.ones(len(rows), np.int64))
@@ -198,21 +199,21 @@ class FirstSliceDistinct:
 
 
 def _grouped(last: Ints, own: list[pa.Array], hashes: Hashes, values: list[pa.Array]) -> Groups:
-    """Rows by (``last``, ``own``, ``values``); ``hashes``: of ``own``. That all are in one
-    window costs nothing."""
+    """Groups rows by (``last``, ``own``, ``values``). ``hashes``: of ``own``. If all rows are in one window,
+    ``last`` is not compared."""
     columns = [*own, *values]
-    # Apart even where a key is its own value.
-    found = hash_columns(values, len(last)) + hashes * _APART
+    # The factor keeps hashes apart even if a key equals its value.
+    codes = hash_columns(values, len(last)) + hashes * _APART
     if len(last) and (last != last[0]).any():
         columns = [pa.array(last), *columns]
-        found = mix(found) + last.view(np.uint64) * _APART
-    return group_rows(found, columns)
+        codes = mix(codes) + last.view(np.uint64) * _APART
+    return group_rows(codes, columns)
 
 
 def _serves(call: AggregateSpec) -> bool:
-    """Whether values can be told apart from rows that are taken back.
+    """Whether the call allows values to move between slices.
 
-    A value that MIN or MAX takes back from a later slice is still the least or the greatest of all.
+    MIN and MAX allow it: a value that is retracted from a later slice is still in the window.
     """
     return merges(call, lambda kind: pa.types.is_integer(kind) or pa.types.is_decimal(kind))
 

@@ -1,10 +1,9 @@
-"""Pieces of slices as those of the windows that have them, where many windows share a slice.
+"""Pieces of slices merged into pieces of windows, if many windows share a slice.
 
-Of a key the slices of a window are neighbours. So its pieces are brought into order once, and what a window
-holds is made of a few runs of neighbours, of 1, 2, 4, ... pieces, that all windows share (see
-``Accumulated.runs``): the cost is a merge of all pieces, and of all windows, for every doubling of the pieces
-of a window, where each piece merged into each of its windows would be as many merges as it has windows. Where
-it has few that is cheaper.
+The slices of a key's window are neighbours. So the pieces are sorted once, and the content of a window is
+merged from a few runs of 1, 2, 4, ... neighbours, which all windows share (see ``Accumulated.runs``). Cost: a
+merge of all pieces and all windows per doubling of a window's pieces. Merging each piece into each of its
+windows would need as many merges as it has windows, which is cheaper only for few windows.
 """
 
 from __future__ import annotations
@@ -36,13 +35,13 @@ def by_window(pieces: Accumulated, slices: pa.Table, windows: Assigner, after: i
     numbers = groups.ids()
     order = groups.order[np.lexsort((ends[groups.order], numbers))]
     ends = ends[order]
-    # A window counts where its first piece is: not with the one before of the key.
+    # A window is computed at its first piece, and not again at later pieces of the key.
     before = np.maximum(bounds[0], np.roll(windows.last_ends(ends), 1))
     before[groups.starts] = after
-    first, asked = windows.containing(ends, before, bounds[1])
-    last = last_places(numbers, ends, numbers[first], asked)
+    first, window_ends = windows.containing(ends, before, bounds[1])
+    last = last_places(numbers, ends, numbers[first], window_ends)
     merged = pieces.runs(slices.take(pa.array(order)), numbers, first, last)
-    return at_ends(merged, np.arange(len(asked)), asked)
+    return at_ends(merged, np.arange(len(window_ends)), window_ends)
 
 
 def _shares(ends: Ints, windows: Assigner, after: int, upto: int) -> int:

@@ -1,10 +1,11 @@
-"""What a window aggregation keeps of its slices, in one of two forms.
+"""The stored content of slices, in one of two forms.
 
-``Accumulated``: a record of accumulators per slice and key, which windows merge: COUNT, SUM, MIN and
-their kin over rows that only come (counts and sums also over rows that go). ``Collected``: the rows
-themselves, with their weights, for everything else: DISTINCT, LISTAGG, retracted MIN, user functions.
-Both are tables of *pieces*: ``$end`` (of a slice, or of the window that is being made), the keys, and a
-payload."""
+- ``Accumulated``: a record of accumulators per slice and key, which windows merge, for COUNT, SUM, MIN and
+  similar calls over insert-only rows (counts and sums also over retractions).
+- ``Collected``: the rows with their weights, for all other calls: DISTINCT, LISTAGG, retracted MIN, user
+  functions.
+
+Both are tables of *pieces*: ``$end`` (of a slice, or of a window), the keys, and a payload."""
 
 from __future__ import annotations
 
@@ -54,11 +55,11 @@ class PartialAggregates(Protocol):
         ...
 
     def folded(self, pieces: pa.Table) -> pa.Table:
-        """Pieces with what is of one identity brought together; there are some."""
+        """``pieces``, which are not empty, with pieces of one identity merged."""
         ...
 
     def together(self, ended: pa.Table, fresh: pa.Table) -> pa.Table:
-        """Both as one table; of accumulators one piece for each identity, as either has."""
+        """Both as one table. For accumulators each table, and so the result, has one piece per identity."""
         ...
 
     @property
@@ -67,8 +68,8 @@ class PartialAggregates(Protocol):
         ...
 
     def prefixes(self, pieces: pa.Table, starts: Ints, last: Ints) -> pa.Table:
-        """Pieces in an order whose segments begin at ``starts``: for each place in ``last`` what its segment
-        holds up to there, as the window of that number (the index in ``last``)."""
+        """For each index in ``last`` the merged content of its segment up to that piece, as the window with
+        that number (the index in ``last``). Segments begin at ``starts``."""
         ...
 
     def results(self, pieces: pa.Table, scratch: StateStore, epoch: EpochContext) -> pa.Table:
@@ -107,16 +108,16 @@ class Accumulated:
         pieces = pieces.take(pa.array(order := by_time_order(ends, hashes)))
         ends, hashes = ends[order], hashes[order]
         columns = contiguous(pieces)
-        found = slices.lookup(ends, hashes, [columns.column(name).chunk(0) for name in names])
-        if found.there.any():
+        stored = slices.lookup(ends, hashes, [columns.column(name).chunk(0) for name in names])
+        if stored.there.any():
             old = pa.table(
                 {
                     END: to_arrow(Vec(ends), pa.int64()),
                     **{name: columns.column(name) for name in names},
-                    **{f.name: found.array(f.name) for f in self.layout.columns},
+                    **{f.name: stored.array(f.name) for f in self.layout.columns},
                 },
                 schema=pieces.schema,
-            ).filter(pa.array(found.there))
+            ).filter(pa.array(stored.there))
             columns = self.folded(pa.concat_tables([old, pieces]))
             ends = vector(columns.column(END)).values
             hashes = hash_columns([columns.column(name) for name in names], len(columns))
@@ -129,21 +130,21 @@ class Accumulated:
         return self.told(self.folded(pieces)) if len(pieces) else self.told(pieces)
 
     def told(self, pieces: pa.Table) -> pa.Table:
-        """The results of pieces of which no two are of one window and key."""
+        """The results of pieces with distinct windows and keys."""
         cells = {
             accumulator.name: tuple(_cell(single(pieces.column(f.name))) for f in accumulator.fields)
             for accumulator in self.group.accumulators.values()
         }
         columns = {name: pieces.column(name) for name, _ in self.group.keys}
         columns |= {a.spec.name: a.result(cells) for a in self.group.aggregates}
-        told = pa.table(columns)
+        results = pa.table(columns)
         if not self.group.retracts:
-            return told
-        return told.filter(pa.array(vector(single(pieces.column(ROWS.fields[0].name))).values > 0))
+            return results
+        return results.filter(pa.array(vector(single(pieces.column(ROWS.fields[0].name))).values > 0))
 
     def together(self, ended: pa.Table, fresh: pa.Table) -> pa.Table:
-        """``ended`` and ``fresh``, either one piece per window and key, as one such table. Cost: that of the
-        windows that both have."""
+        """``ended`` and ``fresh``, each with one piece per window and key, merged into one such table. Cost:
+        that of the common windows."""
         both = np.isin(ends_of(fresh), np.unique(ends_of(ended))) if len(fresh) else np.zeros(0, np.bool_)
         if not both.any():
             return pa.concat_tables([ended, fresh])
@@ -168,16 +169,16 @@ class Accumulated:
     def prefixes(self, pieces: pa.Table, starts: Ints, last: Ints) -> pa.Table:
         """One record each. Cost: a merge of all pieces for every doubling of the longest segment."""
         size = len(pieces)
-        place = np.arange(size) - np.repeat(starts, np.diff(starts, append=size))
+        position = np.arange(size) - np.repeat(starts, np.diff(starts, append=size))
         columns = {name: single(pieces.column(name)).take(pa.array(last)) for name, _ in self.keys}
         columns[END] = pa.array(np.arange(len(last), dtype=np.int64))
         for accumulator in self.group.accumulators.values():
             assert is_simple(accumulator)
             cells = tuple(_cell(single(pieces.column(f.name))) for f in accumulator.fields)
             step = 1
-            while step <= place.max(initial=0):
+            while step <= position.max(initial=0):
                 before = np.maximum(np.arange(size) - step, 0)
-                earlier = tuple(take_cell(cell, before, place >= step) for cell in cells)
+                earlier = tuple(take_cell(cell, before, position >= step) for cell in cells)
                 cells = accumulator.merge(earlier, cells)
                 step *= 2
             for field, cell in zip(accumulator.fields, cells, strict=True):
@@ -194,29 +195,29 @@ class Accumulated:
         for accumulator in self.group.accumulators.values():
             assert is_simple(accumulator)
             cells = tuple(_cell(single(pieces.column(f.name))) for f in accumulator.fields)
-            held = tuple(take_cell(cell, first) for cell in cells)
-            place, step = first, 1
+            merged_cells = tuple(take_cell(cell, first) for cell in cells)
+            next_piece, step = first, 1
             while True:
                 # A run is made of those powers of two that its length is; ``cells`` are of ``step`` pieces.
                 adds = lengths & step > 0
-                part = tuple(take_cell(cell, np.minimum(place, size - 1)) for cell in cells)
+                part = tuple(take_cell(cell, np.minimum(next_piece, size - 1)) for cell in cells)
                 begun = lengths & (step - 1) > 0
-                merged = accumulator.merge(tuple(_there(cell, begun) for cell in held), part)
-                held = tuple(_chosen(adds, *pair) for pair in zip(merged, held, strict=True))
-                place, step = place + step * adds, step * 2
+                merged = accumulator.merge(tuple(_there(cell, begun) for cell in merged_cells), part)
+                merged_cells = tuple(_chosen(adds, *pair) for pair in zip(merged, merged_cells, strict=True))
+                next_piece, step = next_piece + step * adds, step * 2
                 if step > lengths.max(initial=0):
                     break
                 behind = np.minimum(np.arange(size) + step // 2, size - 1)
                 alike = (segments[behind] == segments) & (behind - np.arange(size) == step // 2)
                 cells = accumulator.merge(tuple(take_cell(c, behind, alike) for c in cells), cells)
-            for field, cell in zip(accumulator.fields, held, strict=True):
+            for field, cell in zip(accumulator.fields, merged_cells, strict=True):
                 columns[field.name] = as_array(cell, field.type)
         return pa.table([columns[name] for name in self.schema.names], schema=self.schema)
 
     def settle(self, pieces: pa.Table, end: int) -> pa.Table:
-        """Pieces of slices that all later windows share, as those of the last of them."""
-        place = pieces.schema.get_field_index(END)
-        moved = pieces.set_column(place, END, pa.array(np.full(len(pieces), end, np.int64)))
+        """Pieces of slices that all later windows share, moved to the last of these slices."""
+        column_index = pieces.schema.get_field_index(END)
+        moved = pieces.set_column(column_index, END, pa.array(np.full(len(pieces), end, np.int64)))
         return self.folded(moved)
 
 
@@ -241,15 +242,15 @@ class Collected:
                 fields[call.filter] = pa.bool_()
         if self.group.needs_sequence:
             fields["$seq"] = pa.int64()
-        taken = {name for name, _ in self.keys}
-        return _fields(tuple((name, kind) for name, kind in fields.items() if name not in taken))
+        key_names = {name for name, _ in self.keys}
+        return _fields(tuple((name, kind) for name, kind in fields.items() if name not in key_names))
 
     def cut(self, rows: pa.Table) -> pa.Table:
         weights = weights_of(rows)
         each = np.ones(len(rows), np.int64) if weights is None else weights
         names = [f.name for f in self.schema if f.name != WEIGHT]
-        kept = rows.select(names).append_column(WEIGHT, pa.array(each))
-        return kept.cast(self.schema)
+        pieces = rows.select(names).append_column(WEIGHT, pa.array(each))
+        return pieces.cast(self.schema)
 
     def add(self, pieces: pa.Table, slices: TimeTable) -> None:
         if len(pieces) == 0:
@@ -262,14 +263,14 @@ class Collected:
         slices.put(ends, codes, chosen)
 
     def folded(self, pieces: pa.Table) -> pa.Table:
-        """Equal rows as one with the sum of their weights; without those that cancel."""
+        """Equal rows merged with the sum of their weights, without rows of weight 0."""
         pieces = contiguous(pieces)
         columns = [pieces.column(name).chunk(0) for name in pieces.column_names if name != WEIGHT]
         groups = group_rows(hash_columns(columns, len(pieces)), columns)
         weights = np.add.reduceat(vector(pieces.column(WEIGHT)).values[groups.order], groups.starts)
         heads = groups.heads[weights != 0]
-        place = pieces.schema.get_field_index(WEIGHT)
-        return pieces.take(pa.array(heads)).set_column(place, WEIGHT, pa.array(weights[weights != 0]))
+        column_index = pieces.schema.get_field_index(WEIGHT)
+        return pieces.take(pa.array(heads)).set_column(column_index, WEIGHT, pa.array(weights[weights != 0]))
 
     def stored(self, entries: pa.Table) -> pa.Table:
         return _renamed(entries, self.schema)
@@ -286,7 +287,7 @@ class Collected:
 
     def results(self, pieces: pa.Table, scratch: StateStore, epoch: EpochContext) -> pa.Table:
         weights = vector(single(pieces.column(WEIGHT))).values
-        # What was taken back in another piece cancels here; a row is there as often as its weights say.
+        # Retractions in other pieces cancel rows here; a row is repeated by its weight.
         rows = np.repeat(np.arange(len(pieces)), np.abs(weights))
         table = pieces.drop_columns([WEIGHT]).take(pa.array(rows))
         if (weights < 0).any():
@@ -302,7 +303,7 @@ class Collected:
 
 @dataclass(frozen=True, kw_only=True)
 class Whole(Collected):
-    """Every row with all its columns: a window gives its rows, not what they add up to."""
+    """Every row with all its columns, for a window that emits its rows instead of aggregates."""
 
     rows: tuple[tuple[str, pa.DataType], ...]
 
@@ -353,7 +354,7 @@ def _spread(rows: pa.Table, group: GroupAggregateSpec) -> pa.Table:
     return rows.append_column(HASH_COLUMN, to_arrow(Vec(hashes), pa.uint64()))
 
 
-def straying(layout: Layout) -> Layout:
+def layout_by_window(layout: Layout) -> Layout:
     """Of a table that holds what ``layout`` does, by window in place of by slice."""
     return replace(layout, name=f"{layout.name}-strays")
 
@@ -366,5 +367,5 @@ def ends_of(pieces: pa.Table) -> Ints:
 
 def at_ends(pieces: pa.Table, rows: Ints, ends: Ints) -> pa.Table:
     """The pieces of ``rows``, as those of windows that end at ``ends``."""
-    place = pieces.schema.get_field_index(END)
-    return pieces.take(pa.array(rows)).set_column(place, END, pa.array(ends))
+    column_index = pieces.schema.get_field_index(END)
+    return pieces.take(pa.array(rows)).set_column(column_index, END, pa.array(ends))

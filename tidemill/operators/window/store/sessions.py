@@ -1,12 +1,12 @@
-"""What is kept of sessions that are open, in three tables.
+"""The state of open sessions, in three tables.
 
-``sessions``: per key and session its start, its end, and when it is looked at next. A session is named by a
-number that it gets when it begins, and no other of its key ever has: its bounds say nothing, as one that is
-over and one that a late row stretches back may have had the same start.
-``pieces``: what was counted, by key and name, as ``pieces`` does it. It stays where it is as a session
-grows; only where sessions merge is it moved.
-``wake``: when to look at a key, by time. A session that grew is looked at when it would have ended before,
-and only then gets its next time: what many rows prolong costs one entry a gap.
+- ``sessions``: per key and session its start, its end, and the time when it is processed next. A session's
+  name is a number that no other session of its key ever gets. Bounds would not identify it: an ended session
+  and a session that a late row extends backwards may have the same start.
+- ``pieces``: the content by key and name. It stays in place as a session grows, and moves only if sessions
+  merge.
+- ``wake``: the keys to process, by time. A session that grew is processed at its old end, and only then gets
+  its next time, so many extensions cost one entry per gap.
 """
 
 from __future__ import annotations
@@ -90,8 +90,8 @@ class SessionState:
 
     def open(self) -> Open:
         """All sessions of the keys."""
-        found = self.store.table(self.tables.sessions).gather(self.keys.hashes, self.keys.columns)
-        owners, rows = found
+        owners_and_rows = self.store.table(self.tables.sessions).gather(self.keys.hashes, self.keys.columns)
+        owners, rows = owners_and_rows
         names, starts, ends, wakes = (
             vector(single(rows.column(name))).values for name in (SESSION, _START, _LAST, _WAKE)
         )
@@ -127,19 +127,19 @@ class SessionState:
         if len(sessions) == 0:
             return pieces.schema.empty_table()
         numbers = np.unique(sessions.keys)
-        owners, found = table.gather(self.keys.hashes[numbers], self.keys.take(numbers))
-        rows, owners = matching(numbers[owners], vector(single(found.column(SESSION))).values, sessions)
-        found = found.take(pa.array(rows))
-        shown = {END: to_arrow(Vec(targets[owners]), _NUMBER)}
+        owners, entries = table.gather(self.keys.hashes[numbers], self.keys.take(numbers))
+        rows, owners = matching(numbers[owners], vector(single(entries.column(SESSION))).values, sessions)
+        entries = entries.take(pa.array(rows))
+        columns = {END: to_arrow(Vec(targets[owners]), _NUMBER)}
         own = self.keys.take(sessions.keys[owners])
-        shown |= {f.name: column for f, column in zip(self.tables.keys, own, strict=True)}
-        shown |= {name: single(found.column(name)) for name in found.column_names if name != SESSION}
-        taken = pa.table([shown[name] for name in pieces.schema.names], schema=pieces.schema)
+        columns |= {f.name: column for f, column in zip(self.tables.keys, own, strict=True)}
+        columns |= {name: single(entries.column(name)) for name in entries.column_names if name != SESSION}
+        pieces_taken = pa.table([columns[name] for name in pieces.schema.names], schema=pieces.schema)
         gone = np.flatnonzero(forget[owners])
         self._write(
-            taken.take(pa.array(gone)), sessions.keys[owners[gone]], sessions.names[owners[gone]], True
+            pieces_taken.take(pa.array(gone)), sessions.keys[owners[gone]], sessions.names[owners[gone]], True
         )
-        return taken
+        return pieces_taken
 
     def put(self, pieces: pa.Table, keys: Ints, names: Ints) -> None:
         """Keeps ``pieces`` of windows (``$end``) whose sessions have these keys and names."""

@@ -22,7 +22,7 @@ from tidemill.changelog.watermarks import END as FOREVER
 from tidemill.changelog.watermarks import NONE
 from tidemill.operators.window.assigners.assigner import Assigner
 from tidemill.operators.window.store.overlapping import by_window
-from tidemill.operators.window.store.partial_aggregates import Accumulated, at_ends, ends_of, straying
+from tidemill.operators.window.store.partial_aggregates import Accumulated, at_ends, ends_of, layout_by_window
 from tidemill.operators.window.triggers.trigger import Horizons
 from tidemill.state.layout import Layout
 from tidemill.state.store import StateStore
@@ -58,7 +58,7 @@ class Slices:
     @staticmethod
     def of(kept: Kept, windows: Assigner, whole: bool, at: Horizons, state: StateStore) -> Slices:
         """The tables of ``kept``."""
-        tables = state.timeline(kept.layout), state.timeline(straying(kept.layout))
+        tables = state.timeline(kept.layout), state.timeline(layout_by_window(kept.layout))
         return Slices(kept, windows, whole, at, *tables)
 
     @property

@@ -46,7 +46,7 @@ def shown_at(
     epoch: EpochContext,
 ) -> tuple[pa.Table, Ints]:
     """``table``: pieces whose segments begin at ``starts``. For each place in ``last`` the results of its
-    segment up to there: the rows, and which place each is of (none where all has been taken back)."""
+    segment up to there: the rows, and which place each is of (none if all has been taken back)."""
     if isinstance(pieces, Collected):
         pieces, table = _merging(pieces, table, starts)
     distinct, views = np.unique(last, return_inverse=True)

@@ -1,1 +1,1 @@
-"""A batch plan in Flink's words, for EXPLAIN: ``flink_view`` makes it, ``text`` writes it."""
+"""Flink's view of a batch plan for EXPLAIN: ``flink_view`` builds it, ``text`` prints it."""

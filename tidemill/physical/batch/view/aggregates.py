@@ -1,7 +1,7 @@
 """Flink's view of aggregations: hash or sort based, in one phase or two, DISTINCT in two levels.
 
-One operator runs them; the local phase and the inner level of DISTINCT are Steps, since Spark's planner makes
-both of any aggregation by itself.
+One operator runs them. The local phase and the inner level of DISTINCT are Steps, because Spark's planner
+adds both to any aggregation by itself.
 """
 
 from __future__ import annotations
@@ -14,7 +14,7 @@ from tidemill.config.option import Configuration
 from tidemill.operators.aggregates.registry import declared
 from tidemill.physical.aggregates.parts import mergeable
 from tidemill.physical.batch import nodes as b
-from tidemill.physical.batch.view.nodes import Aggregate, Seen, Traits
+from tidemill.physical.batch.view.nodes import Aggregate, Traits, ViewNode
 from tidemill.physical.batch.view.steps import WITHIN, ascending, bracketed, exchange, sort, step
 from tidemill.physical.explain.printer import Printer, call_text
 from tidemill.physical.explain.view.accumulators import accumulators
@@ -25,28 +25,29 @@ from tidemill.types.logical import Field
 
 @dataclass(frozen=True, slots=True)
 class _Shape:
-    """What is shown: ``input`` is ready to be aggregated, ``groups`` and ``select`` are over its fields."""
+    """The texts of an aggregation. ``input`` is exchanged and sorted; ``groups`` and ``select`` are over its
+    fields."""
 
-    input: Seen
+    input: ViewNode
     hashed: bool
     merges: bool
     groups: tuple[str, ...]
     select: tuple[str, ...]
     keys: int
 
-    def step(self, fields: tuple[Field, ...]) -> Seen:
+    def step(self, fields: tuple[Field, ...]) -> ViewNode:
         """As the inner level of another aggregation."""
         merging = ("isMerge", f"[{str(self.merges).lower()}]")
         grouping = (("groupBy", bracketed(self.groups)),) if self.groups else ()
         name = "HashAggregate" if self.hashed else "SortAggregate"
         select = ("select", bracketed(self.select))
-        made = step(self.input, name, WITHIN, (merging, *grouping, select), fields)
-        return Seen(made.node, _grouped(made.traits, self.keys))
+        level = step(self.input, name, WITHIN, (merging, *grouping, select), fields)
+        return ViewNode(level.node, _grouped(level.traits, self.keys))
 
 
-def aggregate_view(node: b.Aggregate, child: Seen, config: Configuration) -> Seen:
+def aggregate_view(node: b.Aggregate, child: ViewNode, config: Configuration) -> ViewNode:
     shape = _shape(child, node.keys, node.calls, config)
-    shown = Aggregate(
+    view_node = Aggregate(
         fields=node.fields,
         input=shape.input.node,
         whole=node,
@@ -55,7 +56,7 @@ def aggregate_view(node: b.Aggregate, child: Seen, config: Configuration) -> See
         groups=shape.groups,
         select=shape.select,
     )
-    return Seen(shown, _grouped(child.traits, len(node.keys)))
+    return ViewNode(view_node, _grouped(child.traits, len(node.keys)))
 
 
 def _grouped(traits: Traits, keys: int) -> Traits:
@@ -63,7 +64,7 @@ def _grouped(traits: Traits, keys: int) -> Traits:
 
 
 def _shape(
-    child: Seen, keys: tuple[int, ...], calls: tuple[AggregateCall, ...], config: Configuration
+    child: ViewNode, keys: tuple[int, ...], calls: tuple[AggregateCall, ...], config: Configuration
 ) -> _Shape:
     if any(c.distinct for c in calls):
         child, keys, calls = _distinct_first(child, keys, calls, config)
@@ -75,13 +76,13 @@ def _shape(
 def _can_hash(calls: Sequence[AggregateCall]) -> bool:
     """Hash aggregation updates its buffers in place: they must have a fixed width."""
     variable = (t.LengthType, t.ArrayType, t.MapType, t.MultisetType, t.RowType)
-    found = [declared(c.function) for c in calls]
-    fixed = all(x is not None and x.phases.fixed_width for x in found)
+    functions = [declared(c.function) for c in calls]
+    fixed = all(x is not None and x.phases.fixed_width for x in functions)
     return fixed and not any(isinstance(c.type, variable) for c in calls)
 
 
 def _in_one_phase(
-    child: Seen, keys: tuple[int, ...], calls: Sequence[AggregateCall], config: Configuration
+    child: ViewNode, keys: tuple[int, ...], calls: Sequence[AggregateCall], config: Configuration
 ) -> bool:
     strategy = config.read(AGG_PHASE_STRATEGY).upper()
     if strategy == "ONE_PHASE" or not mergeable(calls):
@@ -91,20 +92,22 @@ def _in_one_phase(
     return strategy == "AUTO" and bool(keys) and child.traits.sized and child.traits.reduced
 
 
-def _in_place(child: Seen, keys: tuple[int, ...]) -> bool:
+def _in_place(child: ViewNode, keys: tuple[int, ...]) -> bool:
     partitioned = child.traits.partitioned
     return bool(partitioned) and set(partitioned) <= set(keys)
 
 
-def _prepared(hashed: bool, node: Seen, keys: tuple[int, ...]) -> Seen:
+def _prepared(hashed: bool, node: ViewNode, keys: tuple[int, ...]) -> ViewNode:
     return sort(node, ascending(keys)) if keys and not hashed else node
 
 
-def _names(node: Seen, keys: tuple[int, ...]) -> tuple[str, ...]:
+def _names(node: ViewNode, keys: tuple[int, ...]) -> tuple[str, ...]:
     return tuple(node.fields[k].name for k in keys)
 
 
-def _one_phase(child: Seen, keys: tuple[int, ...], calls: tuple[AggregateCall, ...], hashed: bool) -> _Shape:
+def _one_phase(
+    child: ViewNode, keys: tuple[int, ...], calls: tuple[AggregateCall, ...], hashed: bool
+) -> _Shape:
     printer = Printer.over(child.fields)
     groups = _names(child, keys)
     moved = child if _in_place(child, keys) else exchange(child, keys)
@@ -112,33 +115,35 @@ def _one_phase(child: Seen, keys: tuple[int, ...], calls: tuple[AggregateCall, .
     return _Shape(_prepared(hashed, moved, keys), hashed, False, groups, select, len(keys))
 
 
-def _two_phases(child: Seen, keys: tuple[int, ...], calls: tuple[AggregateCall, ...], hashed: bool) -> _Shape:
-    found = accumulators(calls, Printer.over(child.fields), retract=False)
+def _two_phases(
+    child: ViewNode, keys: tuple[int, ...], calls: tuple[AggregateCall, ...], hashed: bool
+) -> _Shape:
+    buffers = accumulators(calls, Printer.over(child.fields), retract=False)
     groups = _names(child, keys)
     ready = _prepared(hashed, child, keys)
     grouping = (("groupBy", bracketed(groups)),) if groups else ()
-    partial = [f"Partial_{x}" for x in found.local]
+    partial = [f"Partial_{x}" for x in buffers.local]
     local = step(
         ready,
         "LocalHashAggregate" if hashed else "LocalSortAggregate",
         WITHIN,
         (*grouping, ("select", bracketed([*groups, *partial]))),
-        (*(child.fields[k] for k in keys), *(Field(x, t.BIGINT) for x in found.names)),
+        (*(child.fields[k] for k in keys), *(Field(x, t.BIGINT) for x in buffers.names)),
     )
     own = tuple(range(len(keys)))
-    pairs = zip(calls, found.names, strict=True)
+    pairs = zip(calls, buffers.names, strict=True)
     final = [f"Final_{c.function}({x.strip('()')}) AS {c.name}" for c, x in pairs]
     moved = _prepared(hashed, exchange(local, own), own)
     return _Shape(moved, hashed, True, groups, (*groups, *final), len(keys))
 
 
 def _distinct_first(
-    child: Seen, keys: tuple[int, ...], calls: tuple[AggregateCall, ...], config: Configuration
-) -> tuple[Seen, tuple[int, ...], tuple[AggregateCall, ...]]:
-    """The rows that DISTINCT leaves, and the aggregation over them without it.
+    child: ViewNode, keys: tuple[int, ...], calls: tuple[AggregateCall, ...], config: Configuration
+) -> tuple[ViewNode, tuple[int, ...], tuple[AggregateCall, ...]]:
+    """The rows after DISTINCT, and the keys and calls of the aggregation over them.
 
-    One set of distinct columns is grouped by directly; several, or other calls beside them, take an
-    Expand with one copy of the rows each.
+    If there is only one set of distinct columns, the rows are grouped by it. Otherwise an Expand makes a copy
+    of the rows per set, and one copy for calls without DISTINCT.
     """
     sets = sorted({c.args for c in calls if c.distinct})
     plain = [c for c in calls if not c.distinct]
@@ -153,20 +158,20 @@ def _distinct_first(
     inner = _shape(child, inner_keys, tuple(plain), config).step(fields)
     if not single:
         inner = step(inner, "Calc", WITHIN, (("select", bracketed([f.name for f in fields])),))
-        inner = Seen(inner.node, replace(inner.traits, reduced=False, sized=source.traits.sized))
-    place = {k: i for i, k in enumerate(inner_keys)}
+        inner = ViewNode(inner.node, replace(inner.traits, reduced=False, sized=source.traits.sized))
+    key_index = {k: i for i, k in enumerate(inner_keys)}
     first = len(inner_keys)
     merged = []
     for call in calls:
         if call.distinct:
-            moved = replace(call, distinct=False, filter=None, args=tuple(place[a] for a in call.args))
+            moved = replace(call, distinct=False, filter=None, args=tuple(key_index[a] for a in call.args))
         else:
             moved = replace(call, function="MIN", filter=None, args=(first + plain.index(call),))
         merged.append(moved)
     return inner, tuple(range(len(keys))), tuple(merged)
 
 
-def _expanded(child: Seen, copies: int) -> Seen:
+def _expanded(child: ViewNode, copies: int) -> ViewNode:
     names = ", ".join(f.name for f in child.fields)
     rows = [f"{{{names}, {i + 1} AS $e}}" for i in range(copies)]
     fields = (*child.fields, Field("$e", t.INT))

@@ -1,6 +1,7 @@
-"""What EXPLAIN shows of each node of a batch plan, in Flink's words and order.
+"""The attributes of each node of a batch plan in EXPLAIN, in Flink's terms and order.
 
-``runs`` is ours, where a name does not say how the node runs here; comparisons with Flink leave it out.
+The attribute ``runs`` is not Flink's: it tells how a node runs, if its name does not. Comparisons with Flink
+ignore it.
 """
 
 from __future__ import annotations
@@ -76,9 +77,9 @@ def _(node: b.Values) -> Attributes:
 @attributes.register
 def _(node: b.Calc) -> Attributes:
     printer = Printer.over(node.input.fields)
-    shown = [printer.named(x, f.name) for x, f in zip(node.projections, node.fields, strict=True)]
+    texts = [printer.named(x, f.name) for x, f in zip(node.projections, node.fields, strict=True)]
     where = (("where", f"[{printer.text(node.condition)}]"),) if node.condition is not None else ()
-    return (("select", bracketed(shown)), *where)
+    return (("select", bracketed(texts)), *where)
 
 
 @attributes.register
@@ -113,13 +114,13 @@ def _(node: b.Limit) -> Attributes:
 def limit_attributes(
     order: tuple[SortKey, ...], fields: tuple[Field, ...], offset: int, fetch: int | None, *, first: bool
 ) -> tuple[tuple[str, str], ...]:
-    """``first``: of the local phase."""
-    shown = (
+    """``first``: whether it is the local phase."""
+    limits = (
         ("offset", f"[{offset}]"),
         ("fetch", f"[{'unlimited' if fetch is None else fetch}]"),
         ("global", f"[{str(not first).lower()}]"),
     )
-    return (("orderBy", ordered(order, fields)), *shown) if order else shown
+    return (("orderBy", ordered(order, fields)), *limits) if order else limits
 
 
 @attributes.register
@@ -129,8 +130,8 @@ def _(node: b.Match) -> Attributes:
         (("partitionBy", f"[{Printer.over(inputs).columns(match.partition)}]"),) if match.partition else ()
     )
     order = (("orderBy", ordered(match.order, inputs)),)
-    shown = pattern_attributes(match.pattern, match.definitions, match.measures, node.fields, inputs)
-    return (*partition, *order, *shown, *_runs(_KERNEL))
+    texts = pattern_attributes(match.pattern, match.definitions, match.measures, node.fields, inputs)
+    return (*partition, *order, *texts, *_runs(_KERNEL))
 
 
 @attributes.register
@@ -161,12 +162,12 @@ def rank_attributes(
 def _(node: b.OverAggregate) -> Attributes:
     inputs = node.input.fields
     printer = Printer.over(inputs)
-    made = node.fields[len(inputs) :]
-    shown = ", ".join(_over_text(c, f, printer) for c, f in zip(node.calls, made, strict=True))
+    call_fields = node.fields[len(inputs) :]
+    texts = ", ".join(_over_text(c, f, printer) for c, f in zip(node.calls, call_fields, strict=True))
     return (
         ("partitionBy", f"[{printer.columns(node.calls[0].partition)}]"),
         ("orderBy", ordered(node.calls[0].order, inputs)),
-        ("window#0", f"[{shown}]"),
+        ("window#0", f"[{texts}]"),
     )
 
 
@@ -177,10 +178,10 @@ def _over_text(call: OverCall, field: Field, printer: Printer) -> str:
 @attributes.register
 def _(node: b.Unnest) -> Attributes:
     call = f"$UNNEST_ROWS$1({Printer.over(node.input.fields).text(node.collection)})"
-    shown = _correlate(call, node.fields, outer=node.outer)
+    texts = _correlate(call, node.fields, outer=node.outer)
     if node.condition is None:
-        return shown
-    return (*shown, ("condition", f"[{Printer.over(node.fields).text(node.condition)}]"))
+        return texts
+    return (*texts, ("condition", f"[{Printer.over(node.fields).text(node.condition)}]"))
 
 
 @attributes.register
@@ -267,7 +268,7 @@ def _(node: b.WindowTableFunction) -> Attributes:
     fields, window = node.input.fields, node.window
     partition = [fields[i].name for i in window.partition]
     text = window_text(window_of(window), f"time_col=[{fields[window.time].name}]", partition)
-    over = _runs("as Spark's windows over the rows of a key") if window.kind.made_by_rows else ()
+    over = _runs("as Spark's windows over the rows of a key") if window.kind.is_data_driven else ()
     return (("window", f"[{text}]"), *over)
 
 

@@ -1,7 +1,7 @@
-"""Flink's names of joins, and what it shows below them.
+"""Flink's names of joins, and the Steps below them.
 
-Small inputs and conditions without keys are nested loops in Flink's plans, inputs that are partitioned by
-the keys already a merge join, others a hash join.
+Flink plans a nested loop for small inputs and for conditions without keys, a merge join if the inputs are
+already partitioned by the keys, and otherwise a hash join.
 """
 
 from __future__ import annotations
@@ -10,25 +10,25 @@ import dataclasses
 
 from tidemill.physical.batch import nodes as b
 from tidemill.physical.batch.joins import key_columns
-from tidemill.physical.batch.view.nodes import Join, Seen, Traits
+from tidemill.physical.batch.view.nodes import Join, Traits, ViewNode
 from tidemill.physical.batch.view.steps import broadcast, exchange
 from tidemill.plan import nodes as n
 
-Inputs = tuple[Seen, Seen]
+Inputs = tuple[ViewNode, ViewNode]
 
 
-def join_view(node: b.Join, left: Seen, right: Seen) -> Seen:
+def join_view(node: b.Join, left: ViewNode, right: ViewNode) -> ViewNode:
     keys = key_columns(node.condition, node.left)
     sized = left.traits.sized and right.traits.sized
     title, build, inputs = _shape(node, keys, (left, right))
     parts = {f.name: getattr(node, f.name) for f in dataclasses.fields(b.Join)}
     parts |= {"left": inputs[0].node, "right": inputs[1].node, "build": build}
     traits = Traits(sized=sized, reduced=True, partitioned=keys[0] if title == "HashJoin" else ())
-    return Seen(Join(**parts, title=title), traits)
+    return ViewNode(Join(**parts, title=title), traits)
 
 
 def _shape(node: b.Join, keys: tuple[tuple[int, ...], ...], sides: Inputs) -> tuple[str, str, Inputs]:
-    """Flink's name, its build side, and what stands below."""
+    """Flink's name, the build side, and the Steps below."""
     if node.hint:
         return _hinted(node.hint, node.build, keys, sides)
     build = _build_side(node)

@@ -1,4 +1,4 @@
-"""Nodes that only EXPLAIN shows: what Flink has between operators, and Spark makes by itself."""
+"""Nodes only for EXPLAIN: Flink's plan has them between operators, and Spark adds them by itself."""
 
 from __future__ import annotations
 
@@ -10,10 +10,10 @@ from tidemill.types.logical import Field
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Traits:
-    """What chooses between Flink's names of one thing.
+    """The properties of rows that decide which of its operators Flink plans.
 
-    ``sized``: rows come from files or constants, of which Flink's planner takes a small number for granted;
-    ``reduced``: fewer than were read. ``partitioned``: the columns they are distributed by.
+    ``sized``: rows come from files or constants, for which Flink's planner assumes a small number.
+    ``reduced``: there are fewer rows than were read. ``partitioned``: the columns that distribute the rows.
     """
 
     sized: bool = False
@@ -22,7 +22,7 @@ class Traits:
 
 
 @dataclass(frozen=True, slots=True)
-class Seen:
+class ViewNode:
     """A node of the view, with its traits."""
 
     node: b.BatchNode
@@ -35,8 +35,8 @@ class Seen:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Step(b.Unary):
-    """An exchange, a local phase, a sort that an aggregation needs: Spark makes it when it plans the operator
-    above. ``title``: Flink's name; ``by``: how Spark does it; ``attributes`` as they are shown."""
+    """An exchange, a local phase, or the sort of an aggregation, which Spark adds when it plans the operator
+    above. ``title``: Flink's name. ``by``: how Spark does it. ``attributes``: as EXPLAIN prints them."""
 
     title: str
     attributes: tuple[tuple[str, str], ...]
@@ -49,8 +49,8 @@ class Step(b.Unary):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Aggregate(b.Unary):
-    """``whole``, over what Flink shows below it. ``groups`` and ``select`` are texts over the fields of the
-    input; ``merges``: that is a local phase's."""
+    """The aggregation ``whole`` over Flink's nodes. ``groups`` and ``select``: texts over the fields of the
+    input. ``merges``: the input is a local phase."""
 
     whole: b.Aggregate
     hashed: bool
@@ -65,7 +65,7 @@ class Aggregate(b.Unary):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Join(b.Join):
-    """``title`` is Flink's name; ``build`` its build side."""
+    """A join with Flink's name ``title`` and build side ``build``."""
 
     title: str
 

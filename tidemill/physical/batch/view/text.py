@@ -14,14 +14,14 @@ from tidemill.physical.explain.text import draw
 from tidemill.plan import nodes as n
 
 Runs = Mapping[int, Attributes]
-"""How nodes run, by their ids: attributes beside their own, or in place of some."""
+"""How nodes run, by node id: extra attributes, or replacements of attributes."""
 
 
 def explain_batch_text(
     logical: Sequence[n.LogicalNode], plans: Sequence[BatchNode], runs: Sequence[Runs]
 ) -> str:
-    """The three sections; ``logical`` are the bound plans, ``plans`` the views of those that run for them,
-    each with its ``runs``."""
+    """The three sections. ``logical``: the bound plans. ``plans``: the views of the plans that run, with
+    their ``runs``."""
     texts = [batch_text(x, r) for x, r in zip(plans, runs, strict=True)]
     sections = (
         ("Abstract Syntax Tree", [syntax_tree(x) for x in logical]),
@@ -49,7 +49,7 @@ def batch_graph(plans: Sequence[BatchNode], parallelism: int) -> str:
 
 
 def _graph_name(node: BatchNode) -> str:
-    """Tables go by their names."""
+    """A node's name; for scans and sinks the table's name."""
     if isinstance(node, b.TableSourceScan):
         return node.table.path.name
     return node.target.table.path.name if isinstance(node, b.Sink) else node.name
@@ -68,22 +68,22 @@ _WAYS = {"single": "GLOBAL"}
 
 
 def exchange_modes(root: BatchNode, mode: str, *, adaptive: bool) -> Runs:
-    """How exchanges run, for who asks for a way; and that what adaptive execution would find best is planned
-    ahead, where there is none."""
+    """How exchanges run, if the options choose a ``mode``. Without adaptive execution the Steps also say that
+    Spark plans them ahead."""
     if not mode:
         return {}
     nodes = list(all_of(root))
     modes = {id(node): (("shuffle_mode", f"[{mode}]"),) for node in nodes if node.name == "Exchange"}
-    ahead = {} if adaptive else {id(node): _ahead(node) for node in nodes}
+    ahead = {} if adaptive else {id(node): _planned_ahead(node) for node in nodes}
     return {key: (*ahead.get(key, ()), *modes.get(key, ())) for key in modes.keys() | ahead.keys()}
 
 
-def _ahead(node: BatchNode) -> Attributes:
+def _planned_ahead(node: BatchNode) -> Attributes:
     runs = dict(attributes(node)).get("runs", "")
     return (("runs", runs.replace(ADAPTIVE, AHEAD)),) if ADAPTIVE in runs else ()
 
 
 def _line(node: BatchNode, runs: Attributes) -> str:
-    given = dict(runs)
-    shown = [(key, given.pop(key, value)) for key, value in attributes(node)]
-    return f"{node.name}({', '.join(f'{k}={v}' for k, v in (*shown, *given.items()))})"
+    run_attributes = dict(runs)
+    shown_attributes = [(key, run_attributes.pop(key, value)) for key, value in attributes(node)]
+    return f"{node.name}({', '.join(f'{k}={v}' for k, v in (*shown_attributes, *run_attributes.items()))})"

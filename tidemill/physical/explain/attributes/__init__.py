@@ -1,6 +1,6 @@
-"""What EXPLAIN says of each physical node: Flink's node name and attributes in Flink's order.
+"""The name and the attributes of each physical node in EXPLAIN, in Flink's order.
 
-Importing this package registers what every family of nodes says of itself.
+Importing this package registers the attributes of every family of nodes.
 """
 
 from __future__ import annotations

@@ -11,12 +11,12 @@ from tidemill.physical.explain.view import nodes as v
 
 
 def group_by(node: p.PhysicalNode, keys: tuple[int, ...], phase: str = "") -> Attributes:
-    found: Attributes = []
+    entries: Attributes = []
     if keys:
-        found.append(("groupBy", f"[{Printer.over(node.fields).columns(keys)}]"))
+        entries.append(("groupBy", f"[{Printer.over(node.fields).columns(keys)}]"))
     if phase:
-        found.append(("partialFinalType", f"[{phase}]"))
-    return found
+        entries.append(("partialFinalType", f"[{phase}]"))
+    return entries
 
 
 @attributes.register

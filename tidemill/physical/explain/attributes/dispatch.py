@@ -1,4 +1,4 @@
-"""What EXPLAIN says of a physical node, by its class: the families register what they know of theirs."""
+"""Dispatch of a node's EXPLAIN attributes by its class. Each family of nodes registers its own."""
 
 from __future__ import annotations
 
@@ -10,12 +10,12 @@ from tidemill.physical.explain.printer import Form
 
 
 def describe(node: p.PhysicalNode) -> str:
-    """One node as messages name it: ``GroupAggregate(groupBy=[g], select=[g, COUNT(*) AS c])``."""
+    """A node in an error message: ``GroupAggregate(groupBy=[g], select=[g, COUNT(*) AS c])``."""
     return f"{node_name(node)}({joined(attributes(node, Form.PREFIX))})"
 
 
 def hints(node: p.PhysicalNode) -> Attributes:
-    """What stands after the changelog mode."""
+    """The attributes after the changelog mode."""
     ttl = node.ttl_hints if isinstance(node, p.Join | p.GroupAggregate) else ()
     if not ttl:
         return []

@@ -8,10 +8,10 @@ from tidemill.physical import nodes as p
 from tidemill.physical.conditions import conjuncts
 from tidemill.physical.explain.attributes.dispatch import attributes
 from tidemill.physical.explain.attributes.names import Attributes, bracket, names
-from tidemill.physical.explain.attributes.windows import attached, emitted
+from tidemill.physical.explain.attributes.windows import attached, emit_attributes
 from tidemill.physical.explain.printer import Form, Printer
 from tidemill.physical.explain.view.nodes import BundledJoin
-from tidemill.physical.traits.keys import in_key_group
+from tidemill.physical.traits.keys import upsert_keys_in_key_group
 from tidemill.plan.expressions import Call, Expr, InputRef
 from tidemill.plan.nodes import JoinKind
 from tidemill.types.logical import BOOLEAN
@@ -35,11 +35,11 @@ def _(node: BundledJoin, form: Form) -> Attributes:
 
 
 def _spec(side: p.PhysicalNode, keys: tuple[int, ...]) -> str:
-    """What unique keys spare the join's state of a side."""
-    known = in_key_group(side)
-    if not known:
+    """Flink's ``leftInputSpec``: the unique keys of a side, which reduce the join's state."""
+    unique_keys = upsert_keys_in_key_group(side)
+    if not unique_keys:
         return "NoUniqueKey"
-    contained = any(k <= frozenset(keys) for k in known)
+    contained = any(k <= frozenset(keys) for k in unique_keys)
     return "JoinKeyContainsUniqueKey" if contained else "HasUniqueKey"
 
 
@@ -86,7 +86,7 @@ def _(node: p.LookupJoin, form: Form) -> Attributes:
 
 
 def _version_condition(node: p.TemporalJoin) -> Expr:
-    """What Flink shows of the times and keys that find a version."""
+    """The condition on times and keys that finds a version, as Flink prints it."""
     fields, width = (*node.left.fields, *node.right.fields), len(node.left.fields)
 
     def call(name: str, columns: Iterable[int]) -> Expr:
@@ -115,7 +115,7 @@ def _(node: p.WindowJoin, form: Form) -> Attributes:
     return [
         ("leftWindow", f"[{attached(node.left_window, node.left)}]"),
         ("rightWindow", f"[{attached(node.right_window, node.right)}]"),
-        *emitted(node.emit),
+        *emit_attributes(node.emit),
         ("joinType", f"[{node.kind.value}]"),
         ("where", f"[{_where(node, form)}]"),
         ("select", f"[{names(node)}]"),

@@ -1,4 +1,4 @@
-"""Flink's names of physical nodes, and what several of their attributes are written with."""
+"""Flink's names of physical nodes, and shared formatting of attributes."""
 
 from __future__ import annotations
 

@@ -1,11 +1,11 @@
-"""Attributes of what goes by an order: Top-N, deduplication, sorts, OVER, patterns."""
+"""Attributes of nodes with an order: Top-N, deduplication, sorts, OVER, patterns."""
 
 from __future__ import annotations
 
 from tidemill.physical import nodes as p
 from tidemill.physical.explain.attributes.dispatch import attributes
 from tidemill.physical.explain.attributes.names import Attributes, bracket, names
-from tidemill.physical.explain.attributes.windows import attached, emitted
+from tidemill.physical.explain.attributes.windows import attached, emit_attributes
 from tidemill.physical.explain.patterns import pattern_attributes
 from tidemill.physical.explain.printer import Form, Printer, order_text
 from tidemill.physical.traits.changelog_mode import insert_only
@@ -46,11 +46,11 @@ def _(node: p.WindowRank, form: Form) -> Attributes:
             ("partitionKeys", f"[{printer.columns(node.keys)}]"),
             ("orderKey", f"[{printer.column(node.order[0].index)}]"),
             ("order", f"[{node.time}]"),
-            *emitted(node.emit),
+            *emit_attributes(node.emit),
         ]
     return [
         window,
-        *emitted(node.emit),
+        *emit_attributes(node.emit),
         ("rankType", f"[{node.function}]"),
         ("rankRange", f"[rankStart={node.start}, rankEnd={node.end}]"),
         ("partitionBy", f"[{printer.columns(node.keys)}]"),
@@ -62,10 +62,10 @@ def _(node: p.WindowRank, form: Form) -> Attributes:
 @attributes.register
 def _(node: p.SortLimit, form: Form) -> Attributes:
     fetch = "unlimited" if node.fetch is None else str(node.fetch)
-    found: Attributes = [("offset", f"[{node.offset}]"), ("fetch", f"[{fetch}]")]
+    limits: Attributes = [("offset", f"[{node.offset}]"), ("fetch", f"[{fetch}]")]
     if not node.order:
-        return found
-    return [("orderBy", _order(node.order, node)), *found, ("strategy", f"[{strategy(node)}]")]
+        return limits
+    return [("orderBy", _order(node.order, node)), *limits, ("strategy", f"[{strategy(node)}]")]
 
 
 def strategy(node: p.Rank | p.SortLimit) -> str:
@@ -89,10 +89,10 @@ def _(node: p.OverAggregate, form: Form) -> Attributes:
     printer = Printer.over(node.input.fields)
     first = node.calls[0]
     order = [order_text(k, printer) for k in first.order]
-    shown = [f.name for f in node.input.fields] + [_over_text(c, printer) for c in node.calls]
+    selected = [f.name for f in node.input.fields] + [_over_text(c, printer) for c in node.calls]
     partition = [("partitionBy", f"[{printer.columns(first.partition)}]")] if first.partition else []
     ordering = [("orderBy", bracket(order))] if order else []
-    return [*partition, *ordering, ("window", f"[ {_frame(first)}]"), ("select", bracket(shown))]
+    return [*partition, *ordering, ("window", f"[ {_frame(first)}]"), ("select", bracket(selected))]
 
 
 @attributes.register

@@ -1,4 +1,4 @@
-"""Attributes of scans and sinks, and of what takes rows one by one."""
+"""Attributes of scans, sinks, and nodes that process rows one by one."""
 
 from __future__ import annotations
 
@@ -21,9 +21,9 @@ def _(node: p.TableSourceScan, form: Form) -> Attributes:
         parts.append(f"filter=[{_conjunction(node.filters, Printer.over(node.fields))}]")
     if node.projected:
         physical = {c.name for c in node.table.physical_columns}
-        shown = [c for c in node.columns if c in physical]
+        texts = [c for c in node.columns if c in physical]
         metadata = [c for c in node.columns if c not in physical]
-        parts += [f"project={bracket(shown)}", f"metadata={bracket(metadata)}"]
+        parts += [f"project={bracket(texts)}", f"metadata={bracket(metadata)}"]
     return [("table", f"[[{', '.join(parts)}]]"), ("fields", f"[{names(node)}]")]
 
 
@@ -48,9 +48,9 @@ def _(node: p.Values, form: Form) -> Attributes:
 @attributes.register
 def _(node: p.Calc, form: Form) -> Attributes:
     printer = Printer.over(node.input.fields, form)
-    shown = [printer.named(x, f.name) for x, f in zip(node.projections, node.fields, strict=True)]
+    texts = [printer.named(x, f.name) for x, f in zip(node.projections, node.fields, strict=True)]
     where = [] if node.condition is None else [("where", f"[{printer.text(node.condition)}]")]
-    return [("select", bracket(shown)), *where]
+    return [("select", bracket(texts)), *where]
 
 
 @attributes.register
@@ -79,11 +79,11 @@ def distribution(node: p.PhysicalNode, keys: tuple[int, ...]) -> str:
 @attributes.register
 def _(node: p.Expand, form: Form) -> Attributes:
     printer = Printer.over(node.input.fields, form)
-    shown = [
+    texts = [
         "{" + ", ".join(_expanded(x, f.name, printer) for x, f in zip(row, node.fields, strict=True)) + "}"
         for row in node.projections
     ]
-    return [("projects", bracket(shown))]
+    return [("projects", bracket(texts))]
 
 
 def _expanded(expr: Expr, name: str, printer: Printer) -> str:
@@ -139,10 +139,10 @@ def _(node: p.ToChangelog | p.FromChangelog, form: Form) -> Attributes:
 def _(node: p.Sink, form: Form) -> Attributes:
     columns = [c.name for c in node.table.columns]
     targets = [columns.index(c) for c in node.target_columns]
-    found: Attributes = [("table", f"[{node.table.path}]")]
+    entries: Attributes = [("table", f"[{node.table.path}]")]
     if targets:
-        found.append(("targetColumns", "[" + ",".join(f"[{i}]" for i in targets) + "]"))
-    found.append(("fields", f"[{names(visible(node.input))}]"))
+        entries.append(("targetColumns", "[" + ",".join(f"[{i}]" for i in targets) + "]"))
+    entries.append(("fields", f"[{names(visible(node.input))}]"))
     if node.materialize:
-        found.append(("upsertMaterialize", "[true]"))
-    return [*found, ("conflictStrategy", f"[{node.conflict}]")] if node.conflict else found
+        entries.append(("upsertMaterialize", "[true]"))
+    return [*entries, ("conflictStrategy", f"[{node.conflict}]")] if node.conflict else entries

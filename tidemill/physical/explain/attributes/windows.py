@@ -25,7 +25,7 @@ def _span(milliseconds: int, months: int = 0) -> str:
 
 
 def window_text(window: p.Window, times: str, partition: Sequence[str] = ()) -> str:
-    """``TUMBLE(time_col=[ts], size=[10 s])``; ``times`` says how rows get their windows."""
+    """``TUMBLE(time_col=[ts], size=[10 s])``. ``times``: the text of the time column."""
     months = window.months or Months()
     sizes = {"size": (window.size, months.size), "slide": (window.slide, months.slide)}
     parts = [f"{label}=[{_span(*sizes[role])}]" for label, role in window.kind.explained if any(sizes[role])]
@@ -48,23 +48,23 @@ def _(node: p.WindowTableFunction | p.WindowsOfRows, form: Form) -> Attributes:
 def _(node: p.WindowAggregate, form: Form) -> Attributes:
     printer = Printer.over(node.input.fields, form)
     names = [f.name for f in node.fields]
-    partition = [node.input.fields[k].name for k in node.keys] if node.window.kind.made_by_rows else []
+    partition = [node.input.fields[k].name for k in node.keys] if node.window.kind.is_data_driven else []
     retract = node.input.traits.kinds != INSERT_ONLY
     calls = [call_text(c, printer, retract=retract) for c in node.calls]
-    shown = zip(node.properties, names[len(node.keys) + len(node.calls) :], strict=True)
-    properties = [f"{_property(kind, node.window)}('w$) AS {name}" for kind, name in shown]
+    property_names = zip(node.properties, names[len(node.keys) + len(node.calls) :], strict=True)
+    properties = [f"{_property(kind, node.window)}('w$) AS {name}" for kind, name in property_names]
     times = _cut_by(node)
     if isinstance(node, v.PhasedWindowAggregate) and v.is_global(node):
         calls, times = list(node.merged), f"{_SLICES[node.attached][0]}=[{_SLICES[node.attached][1]}]"
     return [
         *group_by(node.input, node.keys),
         ("window", f"[{window_text(node.window, times, partition)}]"),
-        *emitted(node.emit),
+        *emit_attributes(node.emit),
         ("select", bracket([*names[: len(node.keys)], *calls, *properties])),
     ]
 
 
-def emitted(emit: p.Emit | None) -> Attributes:
+def emit_attributes(emit: p.Emit | None) -> Attributes:
     if emit is None:
         return []
     parts = [
@@ -91,7 +91,7 @@ def _cut_by(node: p.WindowAggregate | v.LocalWindowAggregate) -> str:
 
 
 _SLICES = {False: ("slice_end", "$slice_end"), True: ("win_end", "$window_end")}
-"""By whether rows have their window already, what a global phase is told of it."""
+"""The attribute and the column of a global phase, by whether rows already carry their window."""
 
 
 def _property(kind: str, window: p.Window) -> str:

@@ -1,4 +1,4 @@
-"""Names and texts of the accumulators that a local phase hands to a global one.
+"""Names and texts of the accumulators that a local phase sends to a global phase.
 
 ``AVG(n)`` keeps ``(sum$0, count$1)``; a distinct call works on ``distinct$0``, which it shares with the
 other calls over the same columns; under retraction SUM also counts, and some call must count rows.
@@ -55,10 +55,10 @@ def _counts_rows(call: AggregateCall) -> bool:
 def _parts(call: AggregateCall, retract: bool) -> tuple[str, ...]:
     if call.function == "COUNT" and not call.args:
         return ("count1",)
-    found = declared(call.function)
-    if found is None:
+    function = declared(call.function)
+    if function is None:
         return (call.function.lower(),)
-    return found.phases.retract_buffers if retract else found.phases.buffers
+    return function.phases.retract_buffers if retract else function.phases.buffers
 
 
 def _joined(parts: list[str]) -> str:

@@ -1,9 +1,9 @@
-"""Splitting an aggregation with DISTINCT: a partial one per bucket of the distinct column, a final one.
+"""Splits an aggregation with DISTINCT into a partial one per bucket of the distinct column, and a final one.
 
-For several such columns an Expand repeats each row per column, with the other buckets NULL and ``$e``
-saying whose copy it is; calls then count only their own copies. MIN, MAX and the like get a bucket of
-their column too, so that their work spreads as well. It runs as one operator with a local phase, or by window
-as ``aggregates.salted_distinct`` spreads it.
+For several distinct columns an Expand copies each row per column. In a copy the other buckets are NULL, and
+``$e`` identifies the copy; a call counts only its own copies. MIN, MAX and similar calls also get a bucket of
+their column, so their work is spread, too. It runs as one operator with a local phase, or for windows as
+``aggregates.salted_distinct`` spreads it.
 """
 
 from __future__ import annotations
@@ -11,7 +11,13 @@ from __future__ import annotations
 from dataclasses import dataclass, replace
 
 from tidemill.physical import nodes as p
-from tidemill.physical.aggregates.parts import bucket_columns, is_bucketed, merging, parts_of, summed
+from tidemill.physical.aggregates.parts import (
+    bucket_columns,
+    is_bucketed,
+    merge_calls,
+    parts_of,
+    sum_window_parts,
+)
 from tidemill.physical.explain.view.nodes import (
     PhasedGroupAggregate,
     phased_group,
@@ -40,13 +46,15 @@ def halves(whole: p.GroupAggregate) -> PhasedGroupAggregate:
     partial = _partial(whole, _bucketed(whole.source, calls, whole.keys, whole.split))
     keys = tuple(range(len(whole.keys)))
     first = len(partial.fields) - len(calls)
-    merged = tuple(replace(call, name=f"$f{len(keys) + i}") for i, call in enumerate(merging(calls, first)))
+    merged = tuple(
+        replace(call, name=f"$f{len(keys) + i}") for i, call in enumerate(merge_calls(calls, first))
+    )
     final = phased_group(whole, whole)
-    return replace(final, input=_sent(partial, keys), keys=keys, calls=merged, phase="FINAL")
+    return replace(final, input=_exchanged(partial, keys), keys=keys, calls=merged, phase="FINAL")
 
 
 def window_halves(whole: p.WindowAggregate) -> p.PhysicalNode:
-    """As ``halves``; above them a Calc that makes the averages of their sums, if there are any."""
+    """As ``halves``, with a Calc above that computes averages from sums, if there are averages."""
     source = whole.source
     parts = parts_of(whole.calls, source.fields)
     ready = _bucketed(source, parts, whole.keys, whole.split)
@@ -59,23 +67,23 @@ def window_halves(whole: p.WindowAggregate) -> p.PhysicalNode:
     partial = replace(
         phased_window(whole, whole),
         fields=(*columns, *bounds),
-        input=_sent(ready.node, keys),
+        input=_exchanged(ready.node, keys),
         keys=keys,
         calls=tuple(replace(c, name=name) for c, name in zip(ready.calls, names, strict=True)),
         properties=("start", "end"),
         whole=None,
     )
     sent = exchange(finish(partial), tuple(range(len(whole.keys))))
-    return summed(phased_window(whole, whole), sent, parts, len(keys))
+    return sum_window_parts(phased_window(whole, whole), sent, parts, len(keys))
 
 
 def _bucketed(
     child: p.PhysicalNode, calls: tuple[AggregateCall, ...], keys: tuple[int, ...], buckets: int
 ) -> Split:
-    """What the partial aggregation of ``calls`` by ``keys`` is over."""
+    """The input, calls and buckets of the partial aggregation."""
     columns = bucket_columns(calls, keys)
-    made = _with_buckets(child, columns, buckets)
-    ready = Split(made, calls, tuple(range(len(child.fields), len(made.fields))))
+    with_buckets = _with_buckets(child, columns, buckets)
+    ready = Split(with_buckets, calls, tuple(range(len(child.fields), len(with_buckets.fields))))
     return _expanded(ready, columns) if len(columns) > 1 else ready
 
 
@@ -93,31 +101,31 @@ def _with_buckets(child: p.PhysicalNode, columns: tuple[int, ...], buckets: int)
 
 
 def _fresh(child: p.PhysicalNode, count: int) -> list[str]:
-    """Names that no column has: what is computed below has names of the same kind."""
-    first, taken = len(child.fields), {f.name for f in child.fields}
+    """Unused names: columns computed below have names of the same form."""
+    first, used_names = len(child.fields), {f.name for f in child.fields}
     names = []
     for number in range(first, first + count):
-        known = (f"$f{number}", *(f"$f{number}_{i}" for i in range(len(taken))))
-        names.append(next(name for name in known if name not in taken))
+        candidates = (f"$f{number}", *(f"$f{number}_{i}" for i in range(len(used_names))))
+        names.append(next(name for name in candidates if name not in used_names))
     return names
 
 
 def _expanded(ready: Split, columns: tuple[int, ...]) -> Split:
     """One copy of a row per bucket column (and one for the calls without any)."""
-    place = {column: i for i, column in enumerate(columns)}
+    bucket_index = {column: i for i, column in enumerate(columns)}
     full = (1 << len(columns)) - 1
-    owners = tuple(_owner(c, place, full) for c in ready.calls)
+    owners = tuple(_owner(c, bucket_index, full) for c in ready.calls)
     fields = (*ready.node.fields, Field("$e", INT))
     rows = tuple(_copy(ready, number, full) for number in sorted(set(owners)))
     expand = _finished(p.Expand(fields=fields, traits=PENDING, input=ready.node, projections=rows))
     return _flagged(ready, expand, owners)
 
 
-def _owner(call: AggregateCall, place: dict[int, int], full: int) -> int:
-    """The ``$e`` of the copies that ``call`` looks at: a bit is set where a bucket is NULL."""
-    own = [place[a] for a in call.args if a in place] if is_bucketed(call) else []
+def _owner(call: AggregateCall, bucket_index: dict[int, int], full: int) -> int:
+    """The ``$e`` of the copies that ``call`` reads: a bit is set if its bucket is NULL."""
+    own = [bucket_index[a] for a in call.args if a in bucket_index] if is_bucketed(call) else []
     for index in own:
-        full &= ~(1 << (len(place) - 1 - index))
+        full &= ~(1 << (len(bucket_index) - 1 - index))
     return full
 
 
@@ -139,12 +147,12 @@ def _flagged(ready: Split, expand: p.PhysicalNode, owners: tuple[int, ...]) -> S
     for call, owner in zip(ready.calls, owners, strict=True):
         own: Expr = Call(type=BOOLEAN, function="=", args=(number, Literal(type=INT, value=owner)))
         if call.filter is not None:
-            given = InputRef(type=expand.fields[call.filter].type, index=call.filter)
-            own = Call(type=BOOLEAN, function="AND", args=(own, given))
+            condition = InputRef(type=expand.fields[call.filter].type, index=call.filter)
+            own = Call(type=BOOLEAN, function="AND", args=(own, condition))
         if own not in flags:
             flags[own] = base + len(flags)
-            taken = sum(1 for x in names if x.startswith(f"$g_{owner}"))
-            names.append(f"$g_{owner}" + (str(taken - 1) if taken else ""))
+            repeats = sum(1 for x in names if x.startswith(f"$g_{owner}"))
+            names.append(f"$g_{owner}" + (str(repeats - 1) if repeats else ""))
         calls.append(replace(call, filter=flags[own]))
     fields = (*expand.fields[:-1], *(Field(x, BOOLEAN) for x in names))
     projections = (*references(expand.fields[:-1]), *flags)
@@ -155,14 +163,14 @@ def _flagged(ready: Split, expand: p.PhysicalNode, owners: tuple[int, ...]) -> S
 def _partial(whole: p.GroupAggregate, ready: Split) -> PhasedGroupAggregate:
     keys = (*whole.keys, *ready.buckets)
     key_fields = [ready.node.fields[k] for k in keys]
-    taken = {f.name for f in key_fields}
-    names = [_distinct_name(f"$f{len(keys) + i}", taken) for i in range(len(ready.calls))]
+    used_names = {f.name for f in key_fields}
+    names = [_distinct_name(f"$f{len(keys) + i}", used_names) for i in range(len(ready.calls))]
     calls = tuple(replace(c, name=name) for c, name in zip(ready.calls, names, strict=True))
     return _finished(
         PhasedGroupAggregate(
             fields=(*key_fields, *(Field(c.name, c.type) for c in calls)),
             traits=PENDING,
-            input=_sent(ready.node, keys),
+            input=_exchanged(ready.node, keys),
             keys=keys,
             calls=calls,
             phase="PARTIAL",
@@ -170,17 +178,17 @@ def _partial(whole: p.GroupAggregate, ready: Split) -> PhasedGroupAggregate:
     )
 
 
-def _distinct_name(name: str, taken: set[str]) -> str:
-    return f"{name}_0" if name in taken else name
+def _distinct_name(name: str, used_names: set[str]) -> str:
+    return f"{name}_0" if name in used_names else name
 
 
-def _sent(node: p.PhysicalNode, keys: tuple[int, ...]) -> p.PhysicalNode:
+def _exchanged(node: p.PhysicalNode, keys: tuple[int, ...]) -> p.PhysicalNode:
     return with_kinds(exchange(node, keys), node.traits.kinds)
 
 
 def _finished(node: Node) -> Node:
-    """With its traits: an aggregation above wants -U with every +U."""
-    made = finish(node)
-    if not updates(made):
-        return made
-    return replace(made, traits=replace(made.traits, kinds=made.traits.kinds | BEFORE))
+    """``node`` with its traits, and a -U for every +U, which an aggregation above needs."""
+    finished = finish(node)
+    if not updates(finished):
+        return finished
+    return replace(finished, traits=replace(finished.traits, kinds=finished.traits.kinds | BEFORE))

@@ -1,7 +1,7 @@
 """Flink's view of a streaming plan.
 
-The planner's operators (``planner.converted``), with the changelog modes that Flink gives them and cut in the
-phases that it has. ``differences`` says beside each node how it runs.
+The view has the planner's operators (``planner.converted``) with Flink's changelog modes, split into Flink's
+phases. ``differences`` adds to each node how it runs.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ from tidemill.plan.once import once_per_node
 
 
 def flink_view(root: n.LogicalNode, context: PlannerContext) -> p.PhysicalNode:
-    """What Flink shows of ``root``: ``Exchange, GroupAggregate`` under mini-batch as ``LocalGroupAggregate,
+    """Flink's plan of ``root``. Under mini-batch ``Exchange, GroupAggregate`` becomes ``LocalGroupAggregate,
     Exchange, GlobalGroupAggregate``."""
     planned = _with_modes(update_fast(converted(root, context)))
     return _in_flinks_nodes(add_assigners(planned, context.mini_batch), context)

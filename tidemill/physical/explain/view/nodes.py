@@ -1,4 +1,4 @@
-"""Nodes that only EXPLAIN shows: the phases in which Flink aggregates, and its joins of bundles.
+"""Nodes only for EXPLAIN: the phases of Flink's aggregations, and its joins of bundles.
 
 Texts (``select``, ``merged``) are as EXPLAIN prints them.
 """
@@ -15,7 +15,7 @@ from tidemill.plan.expressions import AggregateCall
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class LocalGroupAggregate(p.Unary):
-    """What is aggregated of a bundle before the exchange."""
+    """The aggregation of a bundle before the exchange."""
 
     keys: tuple[int, ...]
     calls: tuple[AggregateCall, ...]
@@ -25,7 +25,7 @@ class LocalGroupAggregate(p.Unary):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class IncrementalGroupAggregate(p.Unary):
-    """The end of the PARTIAL half of an aggregation, and the beginning of the FINAL one."""
+    """The end of the PARTIAL half and the beginning of the FINAL half of an aggregation."""
 
     partial_keys: tuple[int, ...]
     final_keys: tuple[int, ...]
@@ -34,9 +34,9 @@ class IncrementalGroupAggregate(p.Unary):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class PhasedGroupAggregate(p.GroupAggregate):
-    """A node of an aggregation that Flink cuts: ``phase`` is PARTIAL or FINAL of a half of one whose DISTINCT
-    is split. ``select``: what it shows over a local phase. The last node has the ``whole``, over the input
-    that the first phase reads."""
+    """A node of an aggregation in phases. ``phase``: PARTIAL or FINAL, if DISTINCT is split. ``select``: the
+    text over a local phase. ``whole``, only in the last node: the unsplit aggregation over the input of the
+    first phase."""
 
     phase: str = ""
     select: tuple[str, ...] = ()
@@ -45,7 +45,7 @@ class PhasedGroupAggregate(p.GroupAggregate):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class LocalWindowAggregate(p.Unary):
-    """What is aggregated by window before the exchange."""
+    """The aggregation by window before the exchange."""
 
     keys: tuple[int, ...]
     window: p.Window
@@ -82,14 +82,14 @@ def phased_window(node: p.WindowAggregate, whole: p.WindowAggregate) -> PhasedWi
 
 
 def is_global(node: p.PhysicalNode) -> bool:
-    """Whether it puts together what a local phase gives."""
+    """Whether it merges the accumulators of a local phase."""
     local = (LocalGroupAggregate, IncrementalGroupAggregate, LocalWindowAggregate)
     phased = isinstance(node, PhasedGroupAggregate | PhasedWindowAggregate)
     return phased and isinstance(node.inputs[0].inputs[0], local)
 
 
 def phases(node: p.PhysicalNode) -> Iterator[p.PhysicalNode]:
-    """What is shown of an aggregation below the node that ends it, from above: exchanges aside."""
+    """The nodes of an aggregation below its last node, top-down, without exchanges."""
     if not isinstance(node, PhasedGroupAggregate | PhasedWindowAggregate) or node.whole is None:
         return
     (below,) = node.input.inputs

@@ -1,7 +1,8 @@
-"""Local and global phases of aggregations, and the incremental phase between two global ones.
+"""Local and global phases of aggregations, and the incremental phase between two global phases.
 
-Flink has them under mini-batch alone (without bundles there is nothing to fold before the exchange), unless
-table.optimizer.agg-phase-strategy says ONE_PHASE, and only if every call's accumulators can be merged.
+Flink only has phases under mini-batch, because without bundles there is nothing to combine before the
+exchange. It has none if table.optimizer.agg-phase-strategy is ONE_PHASE, or if a call's accumulators cannot
+be merged.
 """
 
 from __future__ import annotations
@@ -26,7 +27,7 @@ from tidemill.types.logical import BIGINT, Field
 
 
 def two_phases(node: p.GroupAggregate, *, incremental: bool) -> p.GroupAggregate:
-    """``node``, or each half of it, in two phases where Flink can put their results together."""
+    """``node``, or each half of it, in two phases if Flink can merge the accumulators."""
     final = isinstance(node, PhasedGroupAggregate) and node.phase == "FINAL"
     if final and isinstance(node.source, PhasedGroupAggregate):
         partial = two_phases(node.source, incremental=False)
@@ -38,10 +39,10 @@ def two_phases(node: p.GroupAggregate, *, incremental: bool) -> p.GroupAggregate
 
 
 def _two_phases(node: p.GroupAggregate) -> PhasedGroupAggregate:
-    local, found = _local(node)
+    local, buffers = _local(node)
     keys = tuple(range(len(node.keys)))
     names = [local.fields[k].name for k in keys]
-    merged = [f"{text} AS {c.name}" for text, c in zip(found.merged, node.calls, strict=True)]
+    merged = [f"{text} AS {c.name}" for text, c in zip(buffers.merged, node.calls, strict=True)]
     return replace(
         node if isinstance(node, PhasedGroupAggregate) else phased_group(node, node),
         input=p.Exchange(fields=local.fields, traits=local.traits, input=local, keys=keys),
@@ -52,18 +53,18 @@ def _two_phases(node: p.GroupAggregate) -> PhasedGroupAggregate:
 
 def _local(node: p.GroupAggregate) -> tuple[LocalGroupAggregate, Accumulators]:
     below = node.source
-    found = _accumulators(below, node.calls)
+    buffers = _accumulators(below, node.calls)
     keys = [below.fields[k] for k in node.keys]
     local = LocalGroupAggregate(
-        fields=(*keys, *(Field(name, BIGINT) for name in found.names)),
+        fields=(*keys, *(Field(name, BIGINT) for name in buffers.names)),
         traits=p.Traits(),
         input=below,
         keys=node.keys,
         calls=node.calls,
         phase=node.phase if isinstance(node, PhasedGroupAggregate) else "",
-        select=(*(k.name for k in keys), *found.local),
+        select=(*(k.name for k in keys), *buffers.local),
     )
-    return local, found
+    return local, buffers
 
 
 def _accumulators(below: p.PhysicalNode, calls: tuple[AggregateCall, ...]) -> Accumulators:
@@ -72,7 +73,7 @@ def _accumulators(below: p.PhysicalNode, calls: tuple[AggregateCall, ...]) -> Ac
 
 
 def _merge_incremental(last: PhasedGroupAggregate) -> PhasedGroupAggregate:
-    """Global over local over global partial: the two inner ones become one incremental phase."""
+    """Merges the two inner phases of global over local over global partial into one incremental phase."""
     local = last.source
     assert isinstance(local, LocalGroupAggregate)
     partial = local.input
@@ -80,7 +81,7 @@ def _merge_incremental(last: PhasedGroupAggregate) -> PhasedGroupAggregate:
         return last
     source = partial.source
     assert isinstance(source, LocalGroupAggregate)
-    found = _accumulators(source.input, source.calls)
+    buffers = _accumulators(source.input, source.calls)
     fields = (*(source.fields[k] for k in local.keys), *source.fields[len(source.keys) :])
     inner = IncrementalGroupAggregate(
         fields=fields,
@@ -88,24 +89,24 @@ def _merge_incremental(last: PhasedGroupAggregate) -> PhasedGroupAggregate:
         input=partial.input,
         partial_keys=tuple(range(len(source.keys))),
         final_keys=local.keys,
-        select=(*(source.fields[k].name for k in local.keys), *_incremental(found)),
+        select=(*(source.fields[k].name for k in local.keys), *_incremental(buffers)),
     )
     keys = tuple(range(len(local.keys)))
     outer = p.Exchange(fields=fields, traits=p.Traits(), input=inner, keys=keys)
     select = (
         *(fields[k].name for k in keys),
-        *_final(last, found, retract=source.input.traits.kinds != INSERT_ONLY),
+        *_final(last, buffers, retract=source.input.traits.kinds != INSERT_ONLY),
     )
     return replace(last, input=outer, keys=keys, select=select)
 
 
-def _incremental(found: Accumulators) -> list[str]:
-    texts = [f"{text} AS {name}" for text, name in zip(found.merged, found.names, strict=True)]
-    counter = [x.rpartition(" AS ")[2] for x in found.local if x.startswith("COUNT_RETRACT(*) AS count1$")]
-    return texts + [f"COUNT_RETRACT({name}) AS {name}" for name in counter if name not in found.names]
+def _incremental(buffers: Accumulators) -> list[str]:
+    texts = [f"{text} AS {name}" for text, name in zip(buffers.merged, buffers.names, strict=True)]
+    counter = [x.rpartition(" AS ")[2] for x in buffers.local if x.startswith("COUNT_RETRACT(*) AS count1$")]
+    return texts + [f"COUNT_RETRACT({name}) AS {name}" for name in counter if name not in buffers.names]
 
 
-def _final(last: PhasedGroupAggregate, found: Accumulators, *, retract: bool) -> list[str]:
+def _final(last: PhasedGroupAggregate, buffers: Accumulators, *, retract: bool) -> list[str]:
     suffix = "_RETRACT" if retract else ""
-    pairs = zip(last.calls, found.names, strict=True)
+    pairs = zip(last.calls, buffers.names, strict=True)
     return [f"{c.function}{suffix}({name}) AS {c.name}" for c, name in pairs]

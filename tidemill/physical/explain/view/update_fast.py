@@ -1,7 +1,7 @@
-"""Which Top-N Flink keeps without retractions (UpdateFastStrategy): over rows that only move up.
+"""The Top-N that Flink runs without retractions (UpdateFastStrategy), because updates only improve rows.
 
-An update of such a changelog only raises, lowers or keeps a value (``directions``), and an upsert key tells
-which row it is of.
+An update of such a changelog only raises, lowers or keeps a value (``directions``), and an upsert key
+identifies the updated row.
 """
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ from tidemill.operators.aggregates.registry import declared
 from tidemill.physical import nodes as p
 from tidemill.physical.conditions import conjuncts, constant
 from tidemill.physical.traits.changelog_mode import insert_only
-from tidemill.physical.traits.keys import in_key_group
+from tidemill.physical.traits.keys import upsert_keys_in_key_group
 from tidemill.physical.tree import map_up
 from tidemill.plan.expressions import AggregateCall, Call, Expr, InputRef, SortKey
 from tidemill.types.logical import INTEGER_TYPES, DecimalType
@@ -29,7 +29,7 @@ class Moves(Enum):
 
 
 def update_fast(root: p.PhysicalNode) -> p.PhysicalNode:
-    """The plan, whose changelog modes are still to be assigned, with ``upsert_key`` wherever it would do."""
+    """The plan, before changelog modes are assigned, with ``upsert_key`` set in each such Top-N."""
     return map_up(root, _keyed)
 
 
@@ -39,7 +39,7 @@ def _keyed(node: p.PhysicalNode) -> p.PhysicalNode:
     if insert_only(node.input):
         return node
     partition = frozenset(node.partition if isinstance(node, p.Rank) else ())
-    fitting = [key for key in in_key_group(node.input) if key >= partition]
+    fitting = [key for key in upsert_keys_in_key_group(node.input) if key >= partition]
     if not fitting or not _improves_only(node.input, node.order):
         return node
     chosen = min(fitting, key=lambda key: (len(key), sorted(key)))
@@ -85,11 +85,11 @@ def _(node: p.GroupAggregate) -> tuple[Moves, ...]:
 
 
 def _call(call: AggregateCall, source: p.PhysicalNode) -> Moves:
-    found = declared(call.function)
-    if found is None:
+    function = declared(call.function)
+    if function is None:
         return Moves.ANYHOW
-    if found.direction is not Direction.UP_IF_POSITIVE:
-        return _MOVES[found.direction]
+    if function.direction is not Direction.UP_IF_POSITIVE:
+        return _MOVES[function.direction]
     exact = isinstance(call.type, (*INTEGER_TYPES, DecimalType))
     return Moves.UP if exact and _never_negative(source, call.args[0]) else Moves.ANYHOW
 
@@ -99,7 +99,7 @@ _MOVES = {Direction.UP: Moves.UP, Direction.DOWN: Moves.DOWN, Direction.ANY: Mov
 
 @singledispatch
 def _never_negative(node: p.PhysicalNode, column: int) -> bool:
-    """Whether a filter below keeps negative values of ``column`` out."""
+    """Whether a filter below rejects negative values of ``column``."""
     return False
 
 

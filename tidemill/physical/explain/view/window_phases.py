@@ -1,9 +1,9 @@
-"""The local phase of aggregation by window, as Flink shows it: always, unless its options say ONE_PHASE.
+"""The local phase of aggregations by window, which Flink always has unless the options say ONE_PHASE.
 
-Flink shows none for sessions, as only their rows together say where they end, nor for windows by processing
-time, those that show more than their end, and functions whose accumulators cannot be merged. What is shown
-below the exchange its writer does (see ``operators.window.local``); that of sessions, which is not shown, too
-(``operators.window.local_sessions``).
+Flink has none for sessions, because only all their rows determine their end. It also has none for windows by
+processing time, windows with early or late results, and functions whose accumulators cannot be merged. The
+writer of the exchange runs the local phase (``operators.window.local``). It also combines rows of sessions,
+which EXPLAIN does not show (``operators.window.local_sessions``).
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ from tidemill.physical.tree import with_inputs
 
 
 def local_phases(node: p.PhysicalNode, whole: p.WindowAggregate) -> p.PhysicalNode:
-    """``node``, which is ``whole`` or its halves, each with a local phase where Flink has one."""
+    """``node``, which is ``whole`` or its halves, with the local phases that Flink has."""
     if node is whole.source:
         return node
     node = with_inputs(node, tuple(local_phases(child, whole) for child in node.inputs))
@@ -31,10 +31,10 @@ def _with_local(node: p.WindowAggregate) -> p.WindowAggregate:
     window, below = node.window, node.source
     if window.proctime or node.emit is not None:
         return node
-    if window.group or window.kind.made_by_rows or not mergeable(node.calls):
+    if window.group or window.kind.is_data_driven or not mergeable(node.calls):
         return node
     retract = below.traits.kinds != INSERT_ONLY
-    found = accumulators(node.calls, Printer.over(below.fields), retract=retract)
+    buffers = accumulators(node.calls, Printer.over(below.fields), retract=retract)
     local = LocalWindowAggregate(
         fields=below.fields,
         traits=below.traits,
@@ -43,8 +43,8 @@ def _with_local(node: p.WindowAggregate) -> p.WindowAggregate:
         window=window,
         time=node.time,
         attached=node.attached,
-        select=found.local,
+        select=buffers.local,
     )
     phased = node if isinstance(node, PhasedWindowAggregate) else phased_window(node, node)
-    merged = tuple(f"{text} AS {c.name}" for text, c in zip(found.merged, node.calls, strict=True))
+    merged = tuple(f"{text} AS {c.name}" for text, c in zip(buffers.merged, node.calls, strict=True))
     return replace(phased, input=with_inputs(node.input, (local,)), merged=merged)

@@ -1,1 +1,1 @@
-"""Expressions bound: ``binding`` dispatches, the others are its handlers and what they share."""
+"""Binding of expressions: ``binding`` dispatches to the handlers in the other modules."""

@@ -23,8 +23,8 @@ from tidemill.types import logical as t
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Clause:
-    """What a clause allows. ``name`` is how messages call it; ``group_by``: there is such a
-    clause; ``grouped``: it has keys, so that an aggregate over NOT NULL input is NOT NULL."""
+    """The expressions that a clause allows. ``name``: the clause in error messages. ``group_by``: the query
+    has a GROUP BY. ``grouped``: GROUP BY has keys, so an aggregate over NOT NULL input is NOT NULL."""
 
     name: str
     aggregates: bool = False
@@ -35,7 +35,7 @@ class Clause:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class GroupWindow:
-    """The window of GROUP BY: what it was called with, and its start, end and time as columns."""
+    """The window of GROUP BY: its arguments, and its start, end and time as columns."""
 
     arguments: object
     columns: tuple[InputRef, ...]
@@ -53,10 +53,11 @@ class QueryBinder(Protocol):
 
 @dataclass(slots=True, kw_only=True)
 class ExpressionBinder:
-    """Binds expressions of one clause over one scope. ``mentions`` remembers where each column was
-    named, so that a later check (grouping) can point at it; ``aliases`` are select items, in ORDER BY;
-    ``filter`` is the FILTER condition of the aggregate that is bound next; ``group_window`` the window of
-    GROUP BY."""
+    """Binds the expressions of one clause over one scope.
+
+    ``mentions``: the position of each column, for errors of later checks, such as grouping. ``aliases``: the
+    select items that ORDER BY may name. ``filter``: the FILTER condition of the aggregate that is bound next.
+    ``group_window``: the window of GROUP BY."""
 
     context: Context
     scope: Scope
@@ -95,36 +96,36 @@ class ExpressionBinder:
         return bound
 
     def narrowed(self, clause: Clause) -> ExpressionBinder:
-        """The same scope under other rules (inside an aggregate, a FILTER, a window)."""
+        """A binder of the same scope under the rules of another clause, such as FILTER."""
         return replace(self, clause=clause, filter=None)
 
     def column(self, parts: tuple[str, ...], node: exp.Expr) -> Expr:
-        """The column that the dotted name ``node`` means, here or in an enclosing query."""
+        """The column with the dotted name ``parts``, of this query or of an enclosing query."""
         position = position_of(node)
         named = [x for name, x in self.aliases if (name,) == parts[:1]]
         if len(named) > 1:
             raise ValidationError(f"Column '{parts[0]}' is ambiguous", position=position)
         if named:
             return self.fields_of(named[0], parts[1:], position)
-        found = self.scope.find(parts, position)
-        if found is not None:
-            _check_rest(found, parts, position)
-            self._note(node, self.scope, found)
-            if isinstance(found.column, InputRef):
-                self.mentions.setdefault(found.column.index, (".".join(parts), position))
-            return self.fields_of(found.column, found.rest, position)
+        named_column = self.scope.find(parts, position)
+        if named_column is not None:
+            _check_field_names(named_column, parts, position)
+            self._record_full_name(node, self.scope, named_column)
+            if isinstance(named_column.column, InputRef):
+                self.mentions.setdefault(named_column.column.index, (".".join(parts), position))
+            return self.fields_of(named_column.column, named_column.field_names, position)
         for level, scope in enumerate(self.context.scopes, start=1):
-            found = scope.find(parts, position)
-            if found is not None:
-                _check_rest(found, parts, position)
-                self._note(node, scope, found)
-                return self.fields_of(_outer(found.column, level), found.rest, position)
+            named_column = scope.find(parts, position)
+            if named_column is not None:
+                _check_field_names(named_column, parts, position)
+                self._record_full_name(node, scope, named_column)
+                return self.fields_of(_outer(named_column.column, level), named_column.field_names, position)
         raise self._not_found(parts, position)
 
-    def _note(self, node: exp.Expr, scope: Scope, found: NamedColumn) -> None:
+    def _record_full_name(self, node: exp.Expr, scope: Scope, named_column: NamedColumn) -> None:
         if self.context.full_names is not None:
-            full = scope.full_name(found.column)
-            self.context.full_names.column(node, full and (*full, *found.rest))
+            full = scope.full_name(named_column.column)
+            self.context.full_names.column(node, full and (*full, *named_column.field_names))
 
     def _not_found(self, parts: tuple[str, ...], position: Position | None) -> ValidationError:
         if len(parts) > 1:
@@ -139,7 +140,7 @@ class ExpressionBinder:
         return ValidationError(f"Column '{parts[0]}' not found in any table", position=position, hint=hint)
 
     def mention_all(self, position: Position | None) -> None:
-        """Every column of the scope was named, by a star."""
+        """Records the position of a star for every column of the scope."""
         for relation in self.scope.relations:
             for index, f in enumerate(relation.fields, start=relation.offset):
                 self.mentions.setdefault(index, (f"{relation.alias}.{f.name}", position))
@@ -154,7 +155,7 @@ Handler = Callable[[ExpressionBinder, exp.Expr], Expr]
 
 
 def field_access(operand: Expr, name: str, position: Position | None) -> Expr:
-    """Field ``name`` of a ROW; nullable where the row is."""
+    """Field ``name`` of a ROW; nullable if the ROW is."""
     kind = operand.type
     if not isinstance(kind, t.RowType):
         raise ValidationError(f"Incompatible types: cannot read field '{name}' of {kind}", position=position)
@@ -168,16 +169,16 @@ def field_access(operand: Expr, name: str, position: Position | None) -> Expr:
 def row_field(operand: Expr, index: int) -> Expr:
     kind = operand.type
     assert isinstance(kind, t.RowType)
-    found = kind.fields[index].type
-    nullable = found.nullable or kind.nullable
-    return FieldAccess(type=found.with_nullable(nullable), operand=operand, index=index)
+    field_type = kind.fields[index].type
+    nullable = field_type.nullable or kind.nullable
+    return FieldAccess(type=field_type.with_nullable(nullable), operand=operand, index=index)
 
 
-def _check_rest(found: NamedColumn, parts: tuple[str, ...], position: Position | None) -> None:
-    """What follows a column that is no ROW was meant as something else: Flink says as what."""
-    if not found.rest or isinstance(found.column.type, t.RowType):
+def _check_field_names(named_column: NamedColumn, parts: tuple[str, ...], position: Position | None) -> None:
+    """Only a ROW column has fields. For other columns the error is Flink's: an unknown table or column."""
+    if not named_column.field_names or isinstance(named_column.column.type, t.RowType):
         return
-    used = len(parts) - len(found.rest)
+    used = len(parts) - len(named_column.field_names)
     if used == 1:
         raise ValidationError(f"Table '{parts[0]}' not found", position=position)
     table, column = ".".join(parts[: used - 1]), ".".join(parts[used - 1 :])

@@ -1,4 +1,4 @@
-"""Calls of functions and operators: types resolved by the registry, implicit casts put in.
+"""Calls of functions and operators: the registry resolves types, and the binder adds implicit casts.
 
 The only place that turns a ``SignatureError`` into a ValidationError with the call's position.
 """
@@ -19,19 +19,19 @@ Options = tuple[tuple[str, str], ...]
 
 
 def argument(expr: Expr) -> Argument:
-    """An expression as type inference sees it."""
+    """The type and constant value of an expression, for type inference."""
     if isinstance(expr, Literal):
         return Argument(type=expr.type, literal=expr.value, is_literal=True)
     return Argument(type=expr.type)
 
 
 def coerce(expr: Expr, target: t.LogicalType) -> Expr:
-    """``expr`` with ``target``'s type, its own nullability kept; constants become constants of the type."""
-    wanted = target.with_nullable(expr.type.nullable)
-    if expr.type == wanted:
+    """``expr`` as type ``target``, its nullability unchanged. A constant becomes a constant of that type."""
+    target_type = target.with_nullable(expr.type.nullable)
+    if expr.type == target_type:
         return expr
     constant = literals.widened(expr, target) if isinstance(expr, Literal) else None
-    return constant or Cast(type=wanted, operand=expr, implicit=True)
+    return constant or Cast(type=target_type, operand=expr, implicit=True)
 
 
 def resolve(
@@ -57,14 +57,14 @@ def call(
     *,
     written: str = "",
 ) -> Expr:
-    """A call of the scalar function or operator ``name``, ``written`` so if otherwise."""
+    """A call of the scalar function or operator ``name``; ``written``: its name in SQL, if it differs."""
     function = environment.scalar_function(name)
     if function is None:
         raise unknown_function(environment, written or name, args, position)
     resolved, cast = resolve(function.resolve, args, dict(options), position)
-    # What is computed from a time attribute is none: no watermark is about it.
-    made = resolved.result if not args else t.without_attribute(resolved.result)
-    return Call(type=made, function=function.name, args=cast, options=options)
+    # A value computed from a time attribute is no time attribute: no watermark covers the value.
+    result_type = resolved.result if not args else t.without_attribute(resolved.result)
+    return Call(type=result_type, function=function.name, args=cast, options=options)
 
 
 def unknown_function(
@@ -87,9 +87,9 @@ def aggregate_types(
     *,
     grouped: bool,
 ) -> tuple[t.LogicalType, tuple[Expr, ...]]:
-    """The result type and cast arguments; ``grouped``: every result comes from at least one row."""
-    given = {**dict(options), GROUPED: "TRUE" if grouped else "FALSE"}
-    resolved, cast = resolve(function.resolve, args, given, position)
+    """The result type and the cast arguments. ``grouped``: every group has at least one row."""
+    all_options = {**dict(options), GROUPED: "TRUE" if grouped else "FALSE"}
+    resolved, cast = resolve(function.resolve, args, all_options, position)
     return t.without_attribute(resolved.result), cast
 
 
@@ -113,5 +113,5 @@ _FAMILIES: tuple[tuple[tuple[type[t.LogicalType], ...], str], ...] = (
 
 
 def family_text(kind: t.LogicalType) -> str:
-    """The type family that Flink names in signatures of unknown functions."""
+    """The type family, as Flink names it in signatures of unknown functions."""
     return next((text for family, text in _FAMILIES if isinstance(kind, family)), "ANY")

@@ -1,5 +1,5 @@
-"""What to say of a function that does not exist: how Flink SQL says what it does elsewhere, or the name that
-was probably meant."""
+"""Hints for unknown functions: the Flink SQL equivalent of a function of another database, or the nearest
+name."""
 
 from __future__ import annotations
 
@@ -74,11 +74,11 @@ ELSEWHERE: dict[str, str] = {
 """Functions of other dialects, and Flink SQL's own words for them."""
 
 
-def function_hint(name: str, known: Iterable[str]) -> str:
-    """What to do about the call of ``name``, which is none of ``known``; '' where nothing is close."""
+def function_hint(name: str, function_names: Iterable[str]) -> str:
+    """A hint for the unknown function ``name``; '' if none of ``function_names`` is close."""
     name = name.upper()
     if name in ELSEWHERE:
         return f"In Flink SQL: {ELSEWHERE[name]}."
-    words = [*filter(_NAME.fullmatch, known), *_WINDOW_FUNCTIONS]
+    words = [*filter(_NAME.fullmatch, function_names), *_WINDOW_FUNCTIONS]
     close = get_close_matches(name, words, n=1, cutoff=_CLOSE)
     return f"Did you mean '{close[0]}'?" if close else ""

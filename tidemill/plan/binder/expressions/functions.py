@@ -24,7 +24,7 @@ ARGUMENT = Clause(name="AGGREGATE ARGUMENT")
 FILTER = Clause(name="FILTER")
 
 
-def _named(binder: ExpressionBinder, node: exp.Expr) -> Expr:
+def _call_by_name(binder: ExpressionBinder, node: exp.Expr) -> Expr:
     """A call ``NAME(args)``: by name an aggregate, GROUPING or a scalar function."""
     name = str(node.this).upper()
     position = position_of(node)
@@ -38,20 +38,20 @@ def _named(binder: ExpressionBinder, node: exp.Expr) -> Expr:
     function = binder.context.environment.aggregate_function(name)
     if function is not None:
         return aggregate(binder, function, node)
-    if group_windows.is_auxiliary(name):
-        return group_windows.auxiliary(binder, name, node)
-    if group_windows.is_name(name):
-        raise group_windows.refuse(node)
-    known = binder.context.environment.scalar_function(name) is not None
-    if known:
+    if group_windows.is_auxiliary_name(name):
+        return group_windows.bind_auxiliary(binder, name, node)
+    if group_windows.is_window_name(name):
+        raise group_windows.misplaced_window(node)
+    is_scalar = binder.context.environment.scalar_function(name) is not None
+    if is_scalar:
         _check_not_distinct(node)
-    args, options = scalar_arguments(binder, _plain(node.expressions))
+    args, options = scalar_arguments(binder, _without_outer_parens(node.expressions))
     written = str(node.this)
     environment = binder.context.environment
-    found = calls.call(environment, name, args, position, options, written=written)
+    scalar_call = calls.call(environment, name, args, position, options, written=written)
     if name == CURRENT_DATABASE:
-        return Literal(type=found.type, value=environment.current_database)
-    return found
+        return Literal(type=scalar_call.type, value=environment.current_database)
+    return scalar_call
 
 
 def _user_call(binder: ExpressionBinder, declared: UserFunction, node: exp.Expr) -> Expr:
@@ -65,9 +65,9 @@ def _user_call(binder: ExpressionBinder, declared: UserFunction, node: exp.Expr)
 def _user_aggregate(binder: ExpressionBinder, declared: UserAggregateFunction, node: exp.Expr) -> Expr:
     _check_allowed(binder, position_of(node))
     filter_node = binder.filter
-    given = binder.narrowed(ARGUMENT).bind_all(_plain(node.expressions))
+    bound_args = binder.narrowed(ARGUMENT).bind_all(_without_outer_parens(node.expressions))
     condition = None if filter_node is None else binder.narrowed(FILTER).condition(filter_node)
-    bound, args = user_functions.aggregate(binder.context, declared, node, given)
+    bound, args = user_functions.aggregate(binder.context, declared, node, bound_args)
     return AggregateExpr(
         type=bound.result,
         function=bound.name,
@@ -84,14 +84,14 @@ def _check_not_distinct(node: exp.Expr) -> None:
         raise ValidationError(f"DISTINCT/ALL not allowed with {name} function", position=position_of(node))
 
 
-def _plain(nodes: list[exp.Expr]) -> list[exp.Expr]:
+def _without_outer_parens(nodes: list[exp.Expr]) -> list[exp.Expr]:
     return [x for n in nodes for x in (n.expressions if isinstance(n, exp.Distinct) else [n])]
 
 
 def scalar_arguments(
     binder: ExpressionBinder, nodes: list[exp.Expr]
 ) -> tuple[tuple[Expr, ...], calls.Options]:
-    """The arguments of a call; bare units such as DAY become the option ``unit``."""
+    """The arguments of a call. A bare unit, such as DAY, becomes the option ``unit``."""
     units = [n.name.upper() for n in nodes if isinstance(n, exp.Var)]
     args = binder.bind_all([n for n in nodes if not isinstance(n, exp.Var)])
     return args, tuple(("unit", u) for u in units)
@@ -120,7 +120,7 @@ def bound_aggregate(
     distinct: bool = False,
     options: calls.Options = (),
 ) -> Expr:
-    """An aggregate of bound ``nodes`` under the FILTER that the binder carries."""
+    """An aggregate of ``nodes`` with the binder's FILTER condition."""
     _check_allowed(binder, position_of(node))
     filter_node = binder.filter
     args = binder.narrowed(ARGUMENT).bind_all(nodes)
@@ -136,18 +136,18 @@ def bound_aggregate(
 def separator_option(
     function: AggregateFunction, args: tuple[Expr, ...], options: calls.Options
 ) -> tuple[tuple[Expr, ...], calls.Options]:
-    """LISTAGG's separator is a constant: an option, not a column of the input."""
+    """LISTAGG's separator must be constant, so it becomes an option instead of an input column."""
     if function.name == "LISTAGG" and len(args) == 2 and isinstance(args[1], Literal):
         return args[:1], (*options, ("SEPARATOR", str(args[1].value)))
     return args, options
 
 
 def aggregate_arguments(function: AggregateFunction, node: exp.Expr) -> tuple[list[exp.Expr], bool]:
-    """The arguments and whether they are DISTINCT; COUNT(*) has none."""
+    """The arguments, none for COUNT(*), and whether they are DISTINCT."""
     nodes = list(node.expressions)
     distinct = any(isinstance(a, exp.Distinct) for a in nodes)
     if distinct:
-        nodes = _plain(nodes)
+        nodes = _without_outer_parens(nodes)
     if len(nodes) == 1 and isinstance(nodes[0], exp.Star):
         if function.name != "COUNT" or distinct:
             raise ValidationError("Unknown identifier '*'", position=position_of(nodes[0]))
@@ -216,7 +216,7 @@ def _nulls(binder: ExpressionBinder, node: exp.Expr) -> Expr:
 
 
 def _null_treatment(name: str, node: exp.Expr) -> calls.Options:
-    """Only ARRAY_AGG has a choice."""
+    """The option for IGNORE or RESPECT NULLS. Only ARRAY_AGG has the choice."""
     if name == "ARRAY_AGG":
         return (("NULLS", "IGNORE NULLS"),) if isinstance(node, exp.IgnoreNulls) else ()
     message = f"Cannot specify IGNORE NULLS or RESPECT NULLS following '{name}'"
@@ -224,7 +224,7 @@ def _null_treatment(name: str, node: exp.Expr) -> calls.Options:
 
 
 HANDLERS: dict[type[exp.Expr], Handler] = {
-    exp.Anonymous: _named,
+    exp.Anonymous: _call_by_name,
     exp.Filter: _filter,
     exp.IgnoreNulls: _nulls,
     exp.RespectNulls: _nulls,

@@ -1,9 +1,10 @@
-"""The JSON functions with SQL's own syntax; their words become options of the call.
+"""The JSON functions with SQL's own syntax; their keywords become options of the call.
 
-``RETURNING`` is a type's text; ``ON EMPTY`` and ``ON ERROR`` a behaviour, whose DEFAULT values are further
-arguments (ON EMPTY's first); ``WRAPPER`` WITHOUT, CONDITIONAL or UNCONDITIONAL; ``NULLS`` is NULL ON NULL or
-ABSENT ON NULL; ``RAW`` lists the arguments (from 0) that are JSON text already, made by a JSON
-constructor, so that they are not quoted again.
+- ``RETURNING``: the text of a type.
+- ``ON EMPTY`` and ``ON ERROR``: a behaviour. DEFAULT values become further arguments, ON EMPTY's first.
+- ``WRAPPER``: WITHOUT, CONDITIONAL or UNCONDITIONAL.
+- ``NULLS``: NULL ON NULL or ABSENT ON NULL.
+- ``RAW``: the indexes of arguments that a JSON constructor made. They are JSON text, and not quoted again.
 """
 
 from __future__ import annotations
@@ -27,8 +28,8 @@ def _behaviour(node: exp.Expr, slot: str, option: str) -> Options:
 
 
 def _defaults(binder: ExpressionBinder, node: exp.Expr) -> tuple[Expr, ...]:
-    found = [node.args.get(slot) for slot in ("on_empty", "on_error")]
-    return tuple(binder.bind(b.this) for b in found if b is not None and b.args["kind"] == "DEFAULT")
+    behaviours = [node.args.get(slot) for slot in ("on_empty", "on_error")]
+    return tuple(binder.bind(b.this) for b in behaviours if b is not None and b.args["kind"] == "DEFAULT")
 
 
 def _returning(node: exp.Expr) -> Options:
@@ -67,8 +68,8 @@ def _nulls(node: exp.Expr, default: str) -> Options:
 
 
 def _raw(nodes: list[exp.Expr]) -> Options:
-    places = [str(i) for i, n in enumerate(nodes) if _makes_json(n)]
-    return (("RAW", ",".join(places)),) if places else ()
+    indexes = [str(i) for i, n in enumerate(nodes) if _makes_json(n)]
+    return (("RAW", ",".join(indexes)),) if indexes else ()
 
 
 def _makes_json(node: exp.Expr) -> bool:

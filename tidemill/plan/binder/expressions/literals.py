@@ -1,4 +1,4 @@
-"""Literals: Flink's types of constants as written in SQL.
+"""Literals: the types that Flink gives constants.
 
 'abc' is CHAR(3), 1 is INT, 3000000000 BIGINT, 2.5 DECIMAL(2, 1), 1e0 DOUBLE; all NOT NULL.
 """
@@ -51,16 +51,16 @@ def binary(digits: str, position: Position | None) -> Literal:
 
 
 def number(text: str, position: Position | None, negative: bool = False) -> Literal:
-    """A number as written; the sign counts for whether it fits.
+    """A numeric literal; its sign decides whether the number fits its type.
 
-    As in Flink the digits of a decimal, leading zeros and point aside, make a number that fits BIGINT.
+    As in Flink, the digits of a DECIMAL without point and leading zeros must fit BIGINT.
     """
     signed = f"-{text}" if negative else text
     if "e" in text.lower():
         return _approximate(signed, position)
     whole, _, fraction = text.partition(".")
     digits = (whole + fraction).lstrip("0") or "0"
-    # Told by their count first: Python refuses to read a number of thousands of digits.
+    # The count is checked first: Python refuses to parse a number with thousands of digits.
     if (
         len(digits) > len(str(BIGINT_LIMIT))
         or not -BIGINT_LIMIT <= _unscaled(digits, negative) < BIGINT_LIMIT
@@ -95,7 +95,7 @@ def _out_of_range(text: str, position: Position | None) -> ValidationError:
 
 
 def widened(literal: Literal, kind: t.LogicalType) -> Literal | None:
-    """``literal`` as a constant of the wider ``kind``; None where only a cast at run time can tell."""
+    """``literal`` as a constant of the wider ``kind``; None if only a cast at run time can decide."""
     if literal.value is None:
         return null(kind)
     typed = kind.with_nullable(False)
@@ -117,12 +117,12 @@ def _same(value: object, _: t.LogicalType) -> object:
 def _decimal(value: object, kind: t.LogicalType) -> object:
     assert isinstance(kind, t.DecimalType)
     assert isinstance(value, int | Decimal)
-    found = Decimal(value)
-    digits = len(found.as_tuple().digits) + int(found.as_tuple().exponent)
+    unrounded = Decimal(value)
+    digits = len(unrounded.as_tuple().digits) + int(unrounded.as_tuple().exponent)
     if digits > kind.precision - kind.scale:
         return None
-    exact = rounded(found, kind.scale)
-    return exact if exact == found else None
+    exact = rounded(unrounded, kind.scale)
+    return exact if exact == unrounded else None
 
 
 def _text(value: object, kind: t.LogicalType) -> object:

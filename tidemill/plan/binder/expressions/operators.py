@@ -42,36 +42,36 @@ def _binary(name: str) -> Handler:
 
 
 def _equality(name: str) -> Handler:
-    """= and <>. Lists of values, ``(a, b) = (c, d)``, are compared one by one, with NULL unknown as ever; ROW
-    values are compared as one."""
+    """= and <>. Lists of values, ``(a, b) = (c, d)``, are compared field by field, where NULL is unknown.
+    ROW values are compared as a whole."""
 
     def bind(binder: ExpressionBinder, node: exp.Expr) -> Expr:
         left, right = binder.bind(node.this), binder.bind(node.expression)
         if not _are_lists(left, right):
             return binder.call(name, (left, right), node)
-        same = _one_by_one(binder, left, right, node)
+        same = _compare_field_by_field(binder, left, right, node)
         return same if name == "=" else binder.call("NOT", (same,), node)
 
     return bind
 
 
-def _one_by_one(binder: ExpressionBinder, left: Expr, right: Expr, node: exp.Expr) -> Expr:
+def _compare_field_by_field(binder: ExpressionBinder, left: Expr, right: Expr, node: exp.Expr) -> Expr:
     if not _are_lists(left, right):
         return binder.call("=", (left, right), node)
     assert isinstance(left, Call)
     assert isinstance(right, Call)
-    parts = [_one_by_one(binder, a, b, node) for a, b in zip(left.args, right.args, strict=True)]
+    parts = [_compare_field_by_field(binder, a, b, node) for a, b in zip(left.args, right.args, strict=True)]
     return _connected(binder, "AND", parts, node)
 
 
 def _are_lists(*operands: Expr) -> bool:
-    """Whether all are written out, with as many values: a column of ROWs is not."""
+    """Whether all operands are lists of equal length, written out in the query. A ROW column is no list."""
     written = [len(x.args) for x in operands if isinstance(x, Call) and x.function == "ROW"]
     return len(written) == len(operands) and len(set(written)) == 1
 
 
 def _connector(name: str) -> Handler:
-    """AND and OR, read as one flat chain."""
+    """AND and OR: ``a AND b AND c`` is one flat chain."""
 
     def bind(binder: ExpressionBinder, node: exp.Expr) -> Expr:
         parts = [binder.bind(n) for n in _chain(node, type(node))]
@@ -155,7 +155,7 @@ def _cast(safe: bool) -> Handler:
 
 
 def explicit_cast(operand: Expr, target: t.LogicalType, safe: bool, node: exp.Expr) -> Expr:
-    """CAST or TRY_CAST; the result is nullable where the operand is, or the cast can give NULL."""
+    """CAST or TRY_CAST. The result is nullable if the operand is, or if the cast can give NULL."""
     if isinstance(operand, Literal) and operand.value is None:
         return literals.null(target)
     if not casts.can_cast(operand.type, target):
@@ -176,11 +176,11 @@ def _is(binder: ExpressionBinder, node: exp.Expr) -> Expr:
 
 
 def _is_name(node: exp.Expr, prefix: str) -> str:
-    what = node.expression
-    if isinstance(what, exp.Null):
+    tested = node.expression
+    if isinstance(tested, exp.Null):
         return f"{prefix}NULL"
-    if isinstance(what, exp.Boolean):
-        return f"{prefix}TRUE" if what.this else f"{prefix}FALSE"
+    if isinstance(tested, exp.Boolean):
+        return f"{prefix}TRUE" if tested.this else f"{prefix}FALSE"
     return ""
 
 
@@ -222,7 +222,7 @@ def _constructor(name: str) -> Handler:
 
 
 def _map(binder: ExpressionBinder, node: exp.Expr) -> Expr:
-    """MAP[k, v, ...]: the parser keeps keys and values apart, the function takes them in turns."""
+    """MAP[k, v, ...]: the parser gives keys and values apart, the function takes them in turns."""
     keys = node.args["keys"].expressions
     entries = zip(keys, node.args["values"].expressions, strict=True)
     return binder.call("MAP", binder.bind_all([x for entry in entries for x in entry]), node)
@@ -240,8 +240,8 @@ def _row_item(binder: ExpressionBinder, operand: Expr, node: exp.Expr) -> Expr:
     kind = operand.type
     assert isinstance(kind, t.RowType)
     index = binder.bind(node.expressions[0])
-    found = index.value if isinstance(index, Literal) and isinstance(index.type, t.INTEGER_TYPES) else 0
-    number = found if isinstance(found, int) else 0
+    index_value = index.value if isinstance(index, Literal) and isinstance(index.type, t.INTEGER_TYPES) else 0
+    number = index_value if isinstance(index_value, int) else 0
     if not 1 <= number <= len(kind.fields):
         raise ValidationError(
             f"Cannot infer type of field at position {number} within ROW type: {calcite_text(kind)}",

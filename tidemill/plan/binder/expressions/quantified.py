@@ -1,8 +1,11 @@
-"""``x op ANY (query)`` and ``x op ALL (query)`` for the orders: decided by the query's extremes.
+"""``x op ANY (query)`` and ``x op ALL (query)``: the query's extremes decide.
 
-x > ANY (q) holds when x is above the least member, x > ALL (q) when it is above the greatest; x = ALL (q)
-and x <> ANY (q) need both. A NULL, of x or of a member, makes what is not decided otherwise UNKNOWN; over
-no members ANY is FALSE and ALL is TRUE.
+    x > ANY (q)                     x > MIN(q)
+    x > ALL (q)                     x > MAX(q)
+    x = ALL (q), x <> ANY (q)       need both extremes
+
+If x or a member is NULL, a result that the other members do not decide is UNKNOWN. Over no members ANY is
+FALSE and ALL is TRUE.
 """
 
 from __future__ import annotations
@@ -68,15 +71,15 @@ def _statistics(
 ) -> list[Expr]:
     """COUNT(*), COUNT(member) and the extremes, each as a scalar subquery."""
     count = t.BigIntType(nullable=False)
-    made: list[tuple[str, tuple[int, ...], t.LogicalType]] = [("COUNT", (), count), ("COUNT", (0,), count)]
+    specs: list[tuple[str, tuple[int, ...], t.LogicalType]] = [("COUNT", (), count), ("COUNT", (0,), count)]
     for name in extremes:
-        found = binder.context.environment.aggregate_function(name)
-        assert found is not None
-        kind, _ = calls.aggregate_types(found, (column(query, 0),), (), position_of(node), grouped=False)
-        made.append((name, (0,), kind))
+        extreme = binder.context.environment.aggregate_function(name)
+        assert extreme is not None
+        kind, _ = calls.aggregate_types(extreme, (column(query, 0),), (), position_of(node), grouped=False)
+        specs.append((name, (0,), kind))
     named = tuple(
         AggregateCall(function=function, args=args, type=kind, name=f"$q{i}")
-        for i, (function, args, kind) in enumerate(made)
+        for i, (function, args, kind) in enumerate(specs)
     )
     fields = tuple(t.Field(c.name, c.type) for c in named)
     aggregate = n.Aggregate(fields=fields, input=query, keys=(), calls=named)

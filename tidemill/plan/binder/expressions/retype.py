@@ -1,4 +1,4 @@
-"""Types derived again after an input became nullable (outer joins of keys, GROUPING SETS)."""
+"""Derives types again after an input became nullable, as by an outer join or GROUPING SETS."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from tidemill.types import logical as t
 
 @dataclass(frozen=True, slots=True)
 class Retype:
-    """Resolves every call anew from its arguments; without environment it changes nothing."""
+    """Resolves every call again from its arguments. Without an environment it changes nothing."""
 
     environment: Environment | None
 
@@ -33,6 +33,6 @@ class Retype:
         if isinstance(expr, FieldAccess):
             row = expr.operand.type
             assert isinstance(row, t.RowType)
-            found = row.fields[expr.index].type
-            return replace(expr, type=found.with_nullable(found.nullable or row.nullable))
+            field_type = row.fields[expr.index].type
+            return replace(expr, type=field_type.with_nullable(field_type.nullable or row.nullable))
         return expr

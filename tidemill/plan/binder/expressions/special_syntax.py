@@ -1,6 +1,6 @@
-"""Functions with words between their arguments: patterns, units, TRIM, and ANY/ALL comparisons.
+"""Functions with keywords between their arguments: patterns, units, TRIM, and ANY/ALL comparisons.
 
-The words become options of the call: ``unit`` of EXTRACT, FLOOR and CEIL, ``MODE`` of TRIM.
+The keywords become options of the call: ``unit`` of EXTRACT, FLOOR and CEIL, ``MODE`` of TRIM.
 """
 
 from __future__ import annotations
@@ -99,7 +99,7 @@ def _refused(feature: str) -> Handler:
 
 
 def quantifiable(handlers: dict[type[exp.Expr], Handler]) -> dict[type[exp.Expr], Handler]:
-    """The comparison handlers, taught ANY and ALL."""
+    """The comparison handlers with support for ANY and ALL."""
     comparisons = (exp.EQ, exp.NEQ, exp.LT, exp.LTE, exp.GT, exp.GTE)
     return {kind: _quantified(BINARY[kind], handlers[kind]) for kind in comparisons}
 

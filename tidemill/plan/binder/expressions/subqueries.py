@@ -88,7 +88,7 @@ def in_query(binder: ExpressionBinder, node: exp.Expr, tree: exp.Expr) -> Expr:
 def _compatible(
     operands: tuple[Expr, ...], plan: n.LogicalNode, node: exp.Expr
 ) -> tuple[n.LogicalNode, tuple[Expr, ...]]:
-    """Both sides cast to common column types."""
+    """Casts both sides to common column types."""
     kinds = []
     for operand, field in zip(operands, plan.fields, strict=True):
         kind = common_type((operand.type, field.type))

@@ -1,7 +1,7 @@
 """DATE, TIME, TIMESTAMP and INTERVAL literals.
 
-The precision of a time is the number of digits written after the seconds. Intervals are months or
-milliseconds whatever units were written; Flink's result types say MONTH and SECOND(3).
+The precision of a time is the number of digits after the seconds. Whatever its units, an interval is stored
+as months or milliseconds; Flink's result types say MONTH and SECOND(3).
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ MONTHS = {"YEAR": 12, "QUARTER": 3, "MONTH": 1}
 MILLISECONDS = {"WEEK": 604_800_000, "DAY": 86_400_000, "HOUR": 3_600_000, "MINUTE": 60_000, "SECOND": 1_000}
 ORDER = ("YEAR", "MONTH", "DAY", "HOUR", "MINUTE", "SECOND")
 WRAP = {"MONTH": 12, "HOUR": 24, "MINUTE": 60, "SECOND": 60}
-# What stands before a unit that is not the first.
+# The separator before a unit that is not the first.
 BETWEEN = {"MONTH": "-", "HOUR": " ", "MINUTE": ":", "SECOND": ":"}
 DEFAULT_PRECISION, MAX_PRECISION = 2, 10
 DEFAULT_FRACTION = 6
@@ -109,14 +109,14 @@ def _fields(units: tuple[str, ...], node: exp.Expr) -> tuple[bool, list[tuple[st
     fraction = node.args.get("fraction")
     digits = fraction if isinstance(fraction, int) else DEFAULT_FRACTION
     tail = rf"(?:\.[0-9]{{1,{digits}}})?)" if units[-1] == "SECOND" and digits else ")"
-    rest = "".join(f"){BETWEEN[unit]}([0-9]+" for unit in units[1:])
-    pattern = f"([+-]?)([0-9]+{rest}{tail}"
-    found = re.fullmatch(pattern, str(node.this).strip())
-    if found is None:
+    following_units = "".join(f"){BETWEEN[unit]}([0-9]+" for unit in units[1:])
+    pattern = f"([+-]?)([0-9]+{following_units}{tail}"
+    match = re.fullmatch(pattern, str(node.this).strip())
+    if match is None:
         qualifier = units[0] if len(units) == 1 else f"{units[0]} TO {units[-1]}"
         message = f"Illegal interval literal format '{node.this}' for INTERVAL {qualifier}"
         raise ValidationError(message, position=position_of(node))
-    sign, *parts = found.groups()
+    sign, *parts = match.groups()
     return sign == "-", [(unit, Decimal(part)) for unit, part in zip(units, parts, strict=True)]
 
 

@@ -1,7 +1,7 @@
-"""Calls of user functions: found by name, checked against what was declared, their types resolved.
+"""Calls of user functions: looked up by name, checked against the declaration, types resolved.
 
-Where input types are declared, arguments are cast implicitly as into a sink's column; else they come as
-they are. All errors stand at the call.
+If input types are declared, arguments are cast implicitly, as into a sink's column. Otherwise the function
+gets its arguments without a cast. Errors have the position of the call.
 """
 
 from __future__ import annotations
@@ -43,11 +43,11 @@ def find(context: Context, node: exp.Expr) -> UserFunction | None:
         raise
 
 
-def scalar(context: Context, declared: UserFunction, node: exp.Expr, given: Args) -> Expr:
-    """A call as an expression; ValidationError for a table function."""
+def scalar(context: Context, declared: UserFunction, node: exp.Expr, bound_args: Args) -> Expr:
+    """A call as an expression. ValidationError if the function is a table function."""
     if not isinstance(declared, UserScalarFunction):
         raise ValidationError(f"Cannot call table function here: '{node.this}'", position=position_of(node))
-    args = _arguments(context.environment, declared, node, given)
+    args = _arguments(context.environment, declared, node, bound_args)
     bound = BoundScalar(
         name=name_of(context, node),
         body=declared.body,
@@ -61,16 +61,16 @@ def scalar(context: Context, declared: UserFunction, node: exp.Expr, given: Args
 
 
 def table(
-    context: Context, declared: UserFunction | None, node: exp.Expr, given: Args
+    context: Context, declared: UserFunction | None, node: exp.Expr, bound_args: Args
 ) -> tuple[BoundTable, Args]:
-    """A call in FROM and its cast arguments; ValidationError for what is no table function."""
+    """A call in FROM and its cast arguments. ValidationError if the function is no table function."""
     if declared is None:
-        raise calls.unknown_function(context.environment, str(node.this), given, position_of(node))
+        raise calls.unknown_function(context.environment, str(node.this), bound_args, position_of(node))
     if not isinstance(declared, UserTableFunction):
         raise ValidationError(
             f"Function '{node.this}' cannot be used as a table function.", position=position_of(node)
         )
-    args = _arguments(context.environment, declared, node, given)
+    args = _arguments(context.environment, declared, node, bound_args)
     bound = BoundTable(
         name=name_of(context, node),
         body=declared.body,
@@ -84,10 +84,10 @@ def table(
 
 
 def aggregate(
-    context: Context, declared: UserAggregateFunction, node: exp.Expr, given: Args
+    context: Context, declared: UserAggregateFunction, node: exp.Expr, bound_args: Args
 ) -> tuple[BoundAggregate, Args]:
     """An aggregate and its cast arguments."""
-    args = _arguments(context.environment, declared, node, given)
+    args = _arguments(context.environment, declared, node, bound_args)
     bound = BoundAggregate(
         name=name_of(context, node),
         body=declared.body,
@@ -101,10 +101,10 @@ def aggregate(
 
 
 def name_of(context: Context, node: exp.Expr) -> str:
-    """As written, without catalog and database; never a built-in's name, which plans go by."""
+    """The function's short name, in lower case if a built-in has the name: plans tell functions by name."""
     name = str(node.this).split(".")[-1]
-    taken = context.environment.scalar_function(name) or context.environment.aggregate_function(name)
-    return name.lower() if taken else name
+    is_builtin = context.environment.scalar_function(name) or context.environment.aggregate_function(name)
+    return name.lower() if is_builtin else name
 
 
 def _columns(kinds: tuple[t.LogicalType, ...]) -> t.RowType:
@@ -124,50 +124,54 @@ def _type(text: str, node: exp.Expr) -> t.LogicalType:
         ) from None
 
 
-def _arguments(environment: Environment, declared: UserFunction, node: exp.Expr, given: Args) -> Args:
+def _arguments(environment: Environment, declared: UserFunction, node: exp.Expr, bound_args: Args) -> Args:
     if declared.input_types is None:
-        _check_arity(declared, node, given)
-        return tuple(calls.coerce(a, t.STRING) if isinstance(a.type, t.NullType) else a for a in given)
-    wanted = tuple(_type(text, node) for text in declared.input_types)
-    if len(wanted) != len(given):
-        error = calls.unknown_function(environment, str(node.this), given, position_of(node))
+        _check_arity(declared, node, bound_args)
+        return tuple(calls.coerce(a, t.STRING) if isinstance(a.type, t.NullType) else a for a in bound_args)
+    parameter_types = tuple(_type(text, node) for text in declared.input_types)
+    if len(parameter_types) != len(bound_args):
+        error = calls.unknown_function(environment, str(node.this), bound_args, position_of(node))
         raise ValidationError(
-            f"{error.message}.\nSupported signatures are:\n{_signature(node, wanted)}",
+            f"{error.message}.\nSupported signatures are:\n{_signature(node, parameter_types)}",
             position=error.position,
         )
-    for place, (arg, kind) in enumerate(zip(given, wanted, strict=True)):
+    for index, (arg, kind) in enumerate(zip(bound_args, parameter_types, strict=True)):
         if not can_cast_implicitly(arg.type, kind):
-            raise _refused(node, given, wanted, place, position_of(node))
-    return tuple(calls.coerce(a, kind) for a, kind in zip(given, wanted, strict=True))
+            raise _type_mismatch(node, bound_args, parameter_types, index, position_of(node))
+    return tuple(calls.coerce(a, kind) for a, kind in zip(bound_args, parameter_types, strict=True))
 
 
-def _refused(
-    node: exp.Expr, given: Args, wanted: tuple[t.LogicalType, ...], place: int, position: Position | None
+def _type_mismatch(
+    node: exp.Expr,
+    bound_args: Args,
+    parameter_types: tuple[t.LogicalType, ...],
+    index: int,
+    position: Position | None,
 ) -> ValidationError:
-    types = ", ".join(str(a.type) for a in given)
+    types = ", ".join(str(a.type) for a in bound_args)
     return ValidationError(
         f"Invalid function call:\n{node.this}({types})\n"
-        f"Expected signatures are:\n{_signature(node, wanted)}\n"
-        f"Invalid argument type at position {place}. Data type {wanted[place]} expected but"
-        f" {given[place].type} passed.",
+        f"Expected signatures are:\n{_signature(node, parameter_types)}\n"
+        f"Invalid argument type at position {index}. Data type {parameter_types[index]} expected but"
+        f" {bound_args[index].type} passed.",
         position=position,
     )
 
 
-def _signature(node: exp.Expr, wanted: tuple[t.LogicalType, ...]) -> str:
-    return f"{node.this}({', '.join(f'arg{i} => {kind}' for i, kind in enumerate(wanted))})"
+def _signature(node: exp.Expr, parameter_types: tuple[t.LogicalType, ...]) -> str:
+    return f"{node.this}({', '.join(f'arg{i} => {kind}' for i, kind in enumerate(parameter_types))})"
 
 
-def _check_arity(declared: UserFunction, node: exp.Expr, given: Args) -> None:
-    """Whether the Python function takes so many arguments, as far as its signature says."""
+def _check_arity(declared: UserFunction, node: exp.Expr, bound_args: Args) -> None:
+    """ValidationError if the Python function's signature does not take that many arguments."""
     hidden = 1 if isinstance(declared, UserAggregateFunction) else 0
     called = declared.body.accumulate if hidden else declared.body
     try:
-        inspect.signature(called).bind(*(None,) * (hidden + len(given)))
+        inspect.signature(called).bind(*(None,) * (hidden + len(bound_args)))
     except ValueError:
         return
     except TypeError as error:
         raise ValidationError(
-            f"Function '{node.this}' does not take {len(given)} arguments: {error}",
+            f"Function '{node.this}' does not take {len(bound_args)} arguments: {error}",
             position=position_of(node),
         ) from None

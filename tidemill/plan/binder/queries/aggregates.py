@@ -1,11 +1,15 @@
 """GROUP BY: from bound expressions with pending aggregates to Project, Expand and Aggregate nodes.
 
-The aggregate's input is a projection of the keys, then the distinct arguments and filters; its output
-the keys, then one column per distinct call. Expressions above are rewritten over that output: equal
-key expressions become key columns, calls become their columns; any other column is an error.
-GROUPING SETS become an Expand that gives each row once per set, with the keys left out as NULL and the
-set's number in ``$e`` (bit i from the left: key i is left out), which is a key as well. So there is no row of
-no rows, as in Flink, where () stands beside other sets.
+    before:  SELECT a + 1, SUM(b * 2) FROM t GROUP BY a + 1
+    after:   Aggregate(keys=[k], calls=[SUM(x)]) over Project(k = a + 1, x = b * 2)
+
+The aggregate's input has the keys, then the distinct arguments and filters. Its output has the keys, then
+one column per distinct call. ``Lowered`` rewrites the expressions above over that output: an expression
+equal to a key becomes the key's column, a call becomes its column, and any other column is an error.
+
+GROUPING SETS become an Expand that copies each row once per set, with NULL for keys outside of the set. The
+column ``$e`` is a further key: bit i from the left is set if the set leaves key i out. So, as in Flink, the
+set () beside other sets gives no row if the input has no rows.
 """
 
 from __future__ import annotations
@@ -28,12 +32,12 @@ from tidemill.types import logical as t
 Mentions = Mapping[int, tuple[str, Position | None]]
 EXPAND_ID = "$e"
 _ROWS = AggregateCall(function="COUNT", args=(), type=t.BigIntType(nullable=False), name="$rows")
-"""What is asked of the row of an aggregation that nothing is asked of: one has to be there."""
+"""The call of a global aggregation without calls, which needs at least one."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Grouping:
-    """GROUP BY as bound: distinct keys and, unless it is one plain set, the sets as key numbers."""
+    """A bound GROUP BY: distinct keys and, unless it is one plain set, the sets as key numbers."""
 
     keys: tuple[Expr, ...]
     sets: tuple[tuple[int, ...], ...] | None = None
@@ -54,24 +58,26 @@ def lower(
     for key in grouping.keys:
         columns.append(key, column_name(key, source.fields, columns.next_name()))
     pending = _distinct_calls(roots)
-    places = [_place(call, columns, source) for call in pending]
+    call_inputs = [_call_inputs(call, columns, source) for call in pending]
     if not columns.fields:
         columns.append(literals.integer(0), "$f0")
     plan = columns.project(source)
     keys = tuple(range(len(grouping.keys)))
     if grouping.sets is not None and not keys:
-        whole = _of_empty_sets(plan, _calls(pending, places, [], names), len(grouping.sets), hints)
+        whole = _repeated_global_rows(
+            plan, _calls(pending, call_inputs, [], names), len(grouping.sets), hints
+        )
         return whole, Lowered(grouping=grouping, calls=tuple(pending), fields=whole.fields, keys=1)
     if grouping.sets is not None:
         expanded, keys = _expand(plan, len(grouping.keys), grouping.sets)
         plan = _in_windows(source, expanded, keys)
-        places = [_moved(p, len(grouping.keys), len(columns.fields)) for p in places]
+        call_inputs = [_on_key_copies(p, len(grouping.keys), len(columns.fields)) for p in call_inputs]
     elif not all(isinstance(k, InputRef) for k in grouping.keys):
         refs = tuple(InputRef(type=f.type, index=i) for i, f in enumerate(plan.fields))
         once = n.Expand(fields=plan.fields, input=plan, projections=(refs,))
         plan = _in_windows(source, once, keys) if _makes_windows(source) else plan
     key_fields = [plan.fields[k] for k in keys]
-    calls = _calls(pending, places, key_fields, names)
+    calls = _calls(pending, call_inputs, key_fields, names)
     if not (keys or calls):
         calls = (_ROWS,)
     fields = (*key_fields, *(t.Field(c.name, c.type) for c in calls))
@@ -80,7 +86,7 @@ def lower(
 
 
 def _in_windows(source: n.LogicalNode, plan: n.Expand, keys: tuple[int, ...]) -> n.LogicalNode:
-    """Windows that rows make are those of one combination of a set's keys."""
+    """Moves the Expand below a data-driven window, which belongs to one combination of a set's keys."""
     if not _makes_windows(source):
         return plan
     assert isinstance(source, n.WindowTableFunction)
@@ -95,56 +101,56 @@ def _in_windows(source: n.LogicalNode, plan: n.Expand, keys: tuple[int, ...]) ->
 
 
 def _makes_windows(source: n.LogicalNode) -> bool:
-    """Whether it is a group window that its rows make."""
-    return isinstance(source, n.WindowTableFunction) and source.group and source.kind.made_by_rows
+    """Whether ``source`` is a data-driven group window, such as SESSION."""
+    return isinstance(source, n.WindowTableFunction) and source.group and source.kind.is_data_driven
 
 
 def _distinct_calls(roots: Sequence[Expr]) -> list[AggregateExpr]:
-    found: dict[AggregateExpr, None] = {}
+    calls: dict[AggregateExpr, None] = {}
     for root in roots:
         for expr in root.walk():
             if isinstance(expr, AggregateExpr):
-                found.setdefault(expr)
-    return list(found)
+                calls.setdefault(expr)
+    return list(calls)
 
 
 @dataclass(frozen=True, slots=True)
-class _Place:
+class _CallInputs:
     args: tuple[int, ...]
     filter: int | None
 
 
-def _place(call: AggregateExpr, columns: Columns, source: n.LogicalNode) -> _Place:
-    def put(expr: Expr) -> int:
-        return columns.add(expr, column_name(expr, source.fields, columns.next_name()))
+def _call_inputs(call: AggregateExpr, columns: Columns, source: n.LogicalNode) -> _CallInputs:
+    def put(value: Expr) -> int:
+        return columns.add(value, column_name(value, source.fields, columns.next_name()))
 
     condition = call.filter
     args = tuple(put(a) for a in call.args)
     if condition is None:
-        return _Place(args, None)
+        return _CallInputs(args, None)
     is_true = Call(type=t.BooleanType(nullable=False), function="IS TRUE", args=(condition,))
-    return _Place(args, put(is_true if condition.type.nullable else condition))
+    return _CallInputs(args, put(is_true if condition.type.nullable else condition))
 
 
 def _calls(
     pending: list[AggregateExpr],
-    places: list[_Place],
+    call_inputs: list[_CallInputs],
     key_fields: list[t.Field],
     names: Mapping[Expr, str],
 ) -> tuple[AggregateCall, ...]:
     used = {f.name for f in key_fields}
     calls = []
-    for number, (call, place) in enumerate(zip(pending, places, strict=True)):
+    for number, (call, inputs) in enumerate(zip(pending, call_inputs, strict=True)):
         name = unique_name(names.get(call, f"EXPR${len(key_fields) + number}"), used)
         used.add(name)
         calls.append(
             AggregateCall(
                 function=call.function,
-                args=place.args,
+                args=inputs.args,
                 type=call.type,
                 name=name,
                 distinct=call.distinct,
-                filter=place.filter,
+                filter=inputs.filter,
                 options=call.options,
                 user=call.user,
             )
@@ -152,10 +158,10 @@ def _calls(
     return tuple(calls)
 
 
-def _of_empty_sets(
+def _repeated_global_rows(
     plan: n.LogicalNode, calls: tuple[AggregateCall, ...], sets: int, hints: tuple[tuple[str, str], ...]
 ) -> n.Expand:
-    """GROUPING SETS that are () each: the one row of all rows, which comes of no rows, too, once per set."""
+    """The rows of ``GROUPING SETS ((), ())``: the global aggregate's row once per set, even over no rows."""
     calls = calls or (_ROWS,)
     own = tuple(t.Field(c.name, c.type) for c in calls)
     whole = n.Aggregate(fields=own, input=plan, keys=(), calls=calls, hints=hints)
@@ -168,11 +174,10 @@ def _of_empty_sets(
 def _expand(
     plan: n.LogicalNode, keys: int, sets: tuple[tuple[int, ...], ...]
 ) -> tuple[n.Expand, tuple[int, ...]]:
-    """Fields: the keys (nullable where a set leaves one out), the other columns, copies of the keys
+    """Fields: the keys (nullable if a set leaves one out), the other columns, copies of the keys
     (for arguments), ``$e``.
 
-    A set that stands several times has rows of its own each time: ``$e`` then tells them apart by a
-    number above the bits.
+    A repeated set gives its rows each time: a number above the bits of ``$e`` tells them apart.
     """
     refs = tuple(InputRef(type=f.type, index=i) for i, f in enumerate(plan.fields))
     used = {f.name for f in plan.fields}
@@ -183,11 +188,11 @@ def _expand(
         for i, f in enumerate(plan.fields[:keys])
     ]
     expand_id = t.Field(unique_name(EXPAND_ID, used), t.BigIntType(nullable=False))
-    rows, seen = [], dict[int, int]()
+    rows, repeats = [], dict[int, int]()
     for chosen in sets:
         bits = set_bits(chosen, keys)
-        again = seen.get(bits, 0)
-        seen[bits] = again + 1
+        again = repeats.get(bits, 0)
+        repeats[bits] = again + 1
         marked = literals.bigint(bits + (again << keys))
         heads = tuple(refs[i] if i in chosen else literals.null(refs[i].type) for i in range(keys))
         rows.append((*heads, *refs[keys:], *refs[:keys], marked))
@@ -196,14 +201,14 @@ def _expand(
     return node, (*range(keys), len(fields) - 1)
 
 
-def _moved(place: _Place, keys: int, width: int) -> _Place:
-    """An argument that is a key reads the key's copy: the key itself is NULL in some sets."""
+def _on_key_copies(inputs: _CallInputs, keys: int, width: int) -> _CallInputs:
+    """Redirects arguments that are keys to the keys' copies, because a key is NULL in some sets."""
 
     def move(index: int) -> int:
         return width + index if index < keys else index
 
-    condition = None if place.filter is None else move(place.filter)
-    return _Place(tuple(move(a) for a in place.args), condition)
+    condition = None if inputs.filter is None else move(inputs.filter)
+    return _CallInputs(tuple(move(a) for a in inputs.args), condition)
 
 
 def set_bits(chosen: tuple[int, ...], keys: int) -> int:
@@ -212,7 +217,7 @@ def set_bits(chosen: tuple[int, ...], keys: int) -> int:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Lowered:
-    """How expressions over the aggregate's input read over its output."""
+    """Rewrites expressions over the aggregate's input into expressions over its output."""
 
     grouping: Grouping
     calls: tuple[AggregateExpr, ...]
@@ -222,16 +227,16 @@ class Lowered:
     def rewrite(self, expr: Expr, mentions: Mentions, retype: Retype) -> Expr:
         """``expr`` over the aggregate's fields; ValidationError for a column that is not grouped."""
 
-        def replace(found: Expr) -> Expr | None:
-            if isinstance(found, AggregateExpr):
-                return self._field(self.keys + self.calls.index(found))
-            if isinstance(found, GroupingExpr):
-                return self._grouping_bits(found)
-            if found in self.grouping.keys:
-                return self._field(self.grouping.keys.index(found))
-            if isinstance(found, InputRef):
-                raise not_grouped(found.index, mentions)
-            return self._in_subquery(found, mentions)
+        def replace(part: Expr) -> Expr | None:
+            if isinstance(part, AggregateExpr):
+                return self._field(self.keys + self.calls.index(part))
+            if isinstance(part, GroupingExpr):
+                return self._grouping_bits(part)
+            if part in self.grouping.keys:
+                return self._field(self.grouping.keys.index(part))
+            if isinstance(part, InputRef):
+                raise not_grouped(part.index, mentions)
+            return self._in_subquery(part, mentions)
 
         rewritten = map_down(expr, replace)
         return retype.fix(rewritten) if self.grouping.sets is not None else rewritten
@@ -240,7 +245,7 @@ class Lowered:
         return InputRef(type=self.fields[index].type, index=index)
 
     def _in_subquery(self, expr: Expr, mentions: Mentions) -> Expr | None:
-        """A subquery that refers to the grouped row: only its keys are left of it."""
+        """A subquery that refers to the grouped row. It may only refer to keys."""
         plan = subplan(expr)
         if plan is None:
             return None
@@ -249,37 +254,39 @@ class Lowered:
             column = InputRef(type=ref.type, index=ref.index)
             if column not in self.grouping.keys:
                 raise not_grouped(ref.index, mentions)
-            found = self._field(self.grouping.keys.index(column))
-            return OuterRef(type=found.type, level=ref.level, index=found.index)
+            field = self._field(self.grouping.keys.index(column))
+            return OuterRef(type=field.type, level=ref.level, index=field.index)
 
         moved = map_outer_refs(plan, outer)
         children = tuple(self.rewrite(c, mentions, Retype.none()) for c in expr.children)
         return with_children(with_subplan(expr, moved), children)
 
     def _grouping_bits(self, expr: GroupingExpr) -> Expr:
-        """The wanted bits of ``$e``, as a CASE over the sets that occur."""
-        wanted = []
+        """The bits of ``$e`` for the arguments of GROUPING, as a CASE over the sets that occur."""
+        key_indexes = []
         for arg in expr.args:
             if arg not in self.grouping.keys:
                 message = "Argument to GROUPING operator must be a grouped expression"
                 raise ValidationError(message, position=expr.position)
-            wanted.append(self.grouping.keys.index(arg))
+            key_indexes.append(self.grouping.keys.index(arg))
         if self.grouping.sets is None:
             return literals.bigint(0)
-        return self._by_set(wanted, repeat=expr.repeat)
+        return self._by_set(key_indexes, repeat=expr.repeat)
 
-    def _by_set(self, wanted: list[int], *, repeat: bool) -> Expr:
+    def _by_set(self, key_indexes: list[int], *, repeat: bool) -> Expr:
         sets = self.grouping.sets or ()
         keys = len(self.grouping.keys)
         expand_id = self._field(keys)
         args: list[Expr] = []
-        seen: dict[int, int] = {}
+        repeats: dict[int, int] = {}
         for chosen in sets:
             bits = set_bits(chosen, keys)
-            again = seen.get(bits, 0)
+            again = repeats.get(bits, 0)
             number = bits + (again << keys)
-            seen[bits] = again + 1
-            left_out = sum(1 << (len(wanted) - 1 - i) for i, key in enumerate(wanted) if key not in chosen)
+            repeats[bits] = again + 1
+            left_out = sum(
+                1 << (len(key_indexes) - 1 - i) for i, key in enumerate(key_indexes) if key not in chosen
+            )
             equals = Call(
                 type=t.BooleanType(nullable=False), function="=", args=(expand_id, literals.bigint(number))
             )

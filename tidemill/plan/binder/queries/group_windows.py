@@ -1,7 +1,7 @@
-"""Group windows: ``GROUP BY TUMBLE(ts, INTERVAL '1' HOUR)`` and what SELECT says of them (``TUMBLE_START``).
+"""Group windows: ``GROUP BY TUMBLE(ts, INTERVAL '1' HOUR)`` and their auxiliary functions (``TUMBLE_START``).
 
-They are the window table functions written another way: the query's rows get their windows below the
-aggregation, the window's columns are keys of it, and the auxiliary functions are these keys.
+A group window is another notation of a window table function. The binder puts the window table function below
+the aggregation. The window's columns become keys of the aggregation, and the auxiliary functions these keys.
 """
 
 from __future__ import annotations
@@ -30,7 +30,7 @@ _GROUP_BY = Clause(name="GROUP BY")
 def bind(
     binder: QueryBinder, tree: exp.Expr, source: Source, context: Context
 ) -> tuple[Source, GroupWindow | None]:
-    """The rows of ``source`` with the windows that GROUP BY names; as it is where it names none."""
+    """The rows of ``source`` with the window that GROUP BY names; ``source`` itself without a window."""
     calls = list(_calls(tree.args.get("group")))
     if not calls:
         return source, None
@@ -43,7 +43,7 @@ def bind(
     plan, time = _with_time(source.plan, arguments.time)
     kind = kinds()[arguments.name]
     window = n.WindowTableFunction(
-        fields=(*plan.fields, *_shown(plan.fields, arguments.time.type)),
+        fields=(*plan.fields, *_window_columns(plan.fields, arguments.time.type)),
         input=plan,
         kind=kind,
         time=time,
@@ -59,28 +59,30 @@ def bind(
     return replace(source, plan=window), GroupWindow(arguments=arguments, columns=keys)
 
 
-def _shown(fields: tuple[t.Field, ...], time: t.LogicalType) -> tuple[t.Field, ...]:
-    """Start, end and time of the window, of which the last may be NULL where the rows' time may."""
+def _window_columns(fields: tuple[t.Field, ...], time: t.LogicalType) -> tuple[t.Field, ...]:
+    """Start, end and time of the window. The time is nullable if the rows' time is."""
     *bounds, last = window_fields(fields, time)
     return (*bounds, replace(last, type=replace(last.type, nullable=time.nullable)))
 
 
-def by_session(plan: n.LogicalNode, keys: tuple[Expr, ...], window: GroupWindow) -> n.LogicalNode:
-    """A window that rows make belongs to one combination of the other GROUP BY keys; of computed ones the
-    aggregation sees to that (``aggregates.lower``)."""
-    if not isinstance(plan, n.WindowTableFunction) or not plan.kind.made_by_rows:
+def partition_data_driven_window(
+    plan: n.LogicalNode, keys: tuple[Expr, ...], window: GroupWindow
+) -> n.LogicalNode:
+    """Partitions a data-driven window by the other GROUP BY keys, if these are columns. For computed keys
+    ``aggregates.lower`` does so."""
+    if not isinstance(plan, n.WindowTableFunction) or not plan.kind.is_data_driven:
         return plan
     others = [k for k in keys if k not in window.columns]
     return replace(plan, partition=tuple(k.index for k in others if isinstance(k, InputRef)))
 
 
-def is_name(name: str) -> bool:
-    """Whether it is the name of a group window."""
+def is_window_name(name: str) -> bool:
+    """Whether ``name`` is a group window, such as TUMBLE."""
     return name in kinds()
 
 
-def is_auxiliary(name: str) -> bool:
-    """Whether it is the name of an auxiliary function, as TUMBLE_START is."""
+def is_auxiliary_name(name: str) -> bool:
+    """Whether ``name`` is an auxiliary function, such as TUMBLE_START."""
     return name.endswith(_SUFFIXES) and _window_of(name) in kinds()
 
 
@@ -88,7 +90,7 @@ def _window_of(name: str) -> str:
     return next(name.removesuffix(suffix) for suffix in _SUFFIXES if name.endswith(suffix))
 
 
-def auxiliary(binder: ExpressionBinder, name: str, node: exp.Expr) -> Expr:
+def bind_auxiliary(binder: ExpressionBinder, name: str, node: exp.Expr) -> Expr:
     """``TUMBLE_START(ts, ...)``: the column of the window that GROUP BY names by the same arguments."""
     window, kind = binder.group_window, _window_of(name)
     position = position_of(node)
@@ -101,7 +103,7 @@ def auxiliary(binder: ExpressionBinder, name: str, node: exp.Expr) -> Expr:
     suffix = name.removeprefix(kind)
     by_clock = window.arguments.time.type.time_attribute == "PROCTIME"
     if suffix == "_PROCTIME" and not by_clock:
-        # As in Flink a window by event time has none, though its type is that of the window's time.
+        # As in Flink, a window by event time has no TUMBLE_PROCTIME, though its type is the window time's.
         return Literal(type=replace(window.columns[_COLUMNS["_ROWTIME"]].type, nullable=True), value=None)
     if suffix == "_PROCTIME":
         return binder.call("PROCTIME", (), node)
@@ -115,11 +117,11 @@ def auxiliary(binder: ExpressionBinder, name: str, node: exp.Expr) -> Expr:
 
 
 def is_window(node: exp.Expr) -> bool:
-    return isinstance(node, exp.Anonymous) and is_name(str(node.this).upper())
+    return isinstance(node, exp.Anonymous) and is_window_name(str(node.this).upper())
 
 
-def refuse(node: exp.Expr) -> ValidationError:
-    """A group window outside GROUP BY."""
+def misplaced_window(node: exp.Expr) -> ValidationError:
+    """The error for a group window outside of GROUP BY."""
     name = str(node.this).upper()
     message = f"Group window function {name} is only allowed in GROUP BY"
     return ValidationError(message, position=position_of(node))
@@ -127,7 +129,7 @@ def refuse(node: exp.Expr) -> ValidationError:
 
 @dataclass(frozen=True, slots=True)
 class Arguments:
-    """Equal for calls of the same window."""
+    """The arguments of a window; equal for calls of the same window."""
 
     name: str
     time: Expr
@@ -146,19 +148,19 @@ def _calls(group: exp.Expr | None) -> Iterator[exp.Expr]:
 def _arguments(binder: ExpressionBinder, call: exp.Expr, name: str = "") -> Arguments:
     name = name or str(call.this).upper()
     parameters, required = kinds()[name].grouped, kinds()[name].required
-    given = call.expressions
-    if not 1 + required <= len(given) <= 1 + len(parameters):
+    call_args = call.expressions
+    if not 1 + required <= len(call_args) <= 1 + len(parameters):
         form = ", ".join(("timecol", *parameters))
         raise ValidationError(f"Supported form(s): {name}({form})", position=position_of(call))
-    time = binder.bind(given[0])
+    time = binder.bind(call_args[0])
     if not isinstance(time.type, t.TIMESTAMP_TYPES):
         raise ValidationError(
             "Window aggregate can only be defined over a time attribute column,"
             f" but {time.type} encountered.",
-            position=position_of(given[0]),
+            position=position_of(call_args[0]),
         )
-    _refuse_alignment(binder, name, given[1:])
-    sizes = [(p, length(binder, node)) for p, node in zip(parameters, given[1:], strict=False)]
+    _refuse_alignment(binder, name, call_args[1:])
+    sizes = [(p, length(binder, node)) for p, node in zip(parameters, call_args[1:], strict=False)]
     for parameter, (_, size) in sizes:
         if parameter != "offset" and size <= 0:
             raise ValidationError(f"{name} requires a positive {parameter}", position=position_of(call))
@@ -166,7 +168,7 @@ def _arguments(binder: ExpressionBinder, call: exp.Expr, name: str = "") -> Argu
 
 
 def _refuse_alignment(binder: ExpressionBinder, name: str, sizes: list[exp.Expr]) -> None:
-    """A TIME in the place of the offset, which Flink's grammar has and its planner has not."""
+    """NotSupportedError for a TIME as offset: Flink's grammar has it, its planner refuses it."""
     for node in sizes[1:]:
         if isinstance(binder.bind(node).type, t.TimeType):
             raise NotSupportedError(
@@ -177,7 +179,7 @@ def _refuse_alignment(binder: ExpressionBinder, name: str, sizes: list[exp.Expr]
 
 
 def _with_time(plan: n.LogicalNode, time: Expr) -> tuple[n.LogicalNode, int]:
-    """``plan`` with ``time`` as a field; a computed one is added."""
+    """``plan`` with ``time`` as a field, and its index. A computed time becomes an extra column."""
     if isinstance(time, InputRef):
         return plan, time.index
     name = "$time"

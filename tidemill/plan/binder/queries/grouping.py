@@ -49,20 +49,20 @@ def _sets(binder: ExpressionBinder, node: exp.Expr) -> list[Keys]:
         return [chosen for part in node.expressions for chosen in _sets(binder, part)]
     if isinstance(node, exp.Rollup):
         parts = [_keys(binder, part) for part in node.expressions]
-        return [_joined(parts[:count]) for count in range(len(parts), -1, -1)]
+        return [_concatenated(parts[:count]) for count in range(len(parts), -1, -1)]
     if isinstance(node, exp.Cube):
         parts = [_keys(binder, part) for part in node.expressions]
         counts = range(len(parts), -1, -1)
-        return [_joined(chosen) for count in counts for chosen in combinations(parts, count)]
+        return [_concatenated(chosen) for count in counts for chosen in combinations(parts, count)]
     return [_keys(binder, node)]
 
 
-def _joined(parts: tuple[Keys, ...] | list[Keys]) -> Keys:
+def _concatenated(parts: tuple[Keys, ...] | list[Keys]) -> Keys:
     return tuple(k for keys in parts for k in keys)
 
 
 def _keys(binder: ExpressionBinder, node: exp.Expr) -> Keys:
-    """One element's keys: (a, b) is two; a constant (an ordinal too) groups by nothing."""
+    """The keys of one element: (a, b) has two. A constant, also an ordinal, is no key."""
     if isinstance(node, exp.Paren):
         return _keys(binder, node.this)
     if isinstance(node, exp.Tuple):
@@ -76,7 +76,7 @@ def _keys(binder: ExpressionBinder, node: exp.Expr) -> Keys:
 
 
 def _distinct(keys: object) -> Keys:
-    found: dict[Expr, None] = {}
+    distinct_keys: dict[Expr, None] = {}
     for key in keys:  # type: ignore[attr-defined]
-        found.setdefault(key)
-    return tuple(found)
+        distinct_keys.setdefault(key)
+    return tuple(distinct_keys)

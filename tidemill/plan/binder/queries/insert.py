@@ -1,4 +1,4 @@
-"""INSERT: the query's columns matched to the sink's, cast where Flink casts, refused where it refuses."""
+"""INSERT: matches the query's columns to the sink's, and casts or refuses them as Flink does."""
 
 from __future__ import annotations
 
@@ -61,8 +61,8 @@ def bind(
 
 
 def _target(statement: statements.Insert, context: Context) -> CatalogTable:
-    found = context.environment.resolve(context.path(statement.target))
-    if found is None:
+    catalog_object = context.environment.resolve(context.path(statement.target))
+    if catalog_object is None:
         path = context.path(statement.target)
         names = context.environment.object_names(path.catalog, path.database)
         raise ValidationError(
@@ -71,13 +71,13 @@ def _target(statement: statements.Insert, context: Context) -> CatalogTable:
             position=statement.target_position,
             hint=nearest(path.name, names),
         )
-    if not isinstance(found, CatalogTable):
-        kind = "view" if isinstance(found, CatalogView) else "DataFrame view"
+    if not isinstance(catalog_object, CatalogTable):
+        kind = "view" if isinstance(catalog_object, CatalogView) else "DataFrame view"
         raise ValidationError(
-            f"'{found.path}' is a {kind}: only a table can be inserted into",
+            f"'{catalog_object.path}' is a {kind}: only a table can be inserted into",
             position=statement.target_position,
         )
-    return found
+    return catalog_object
 
 
 def _static_partition(
@@ -85,7 +85,7 @@ def _static_partition(
 ) -> tuple[tuple[str, Expr], ...]:
     """The columns that PARTITION (name = value) fixes, with their values."""
     expressions = binder.expressions(context, Scope(), PARTITION)
-    found = []
+    fixed_columns = []
     for name, value in statement.partition:
         if name in [c.name for c in target.columns] and name not in target.partitioned_by:
             keys = ", ".join(target.partitioned_by)
@@ -95,8 +95,8 @@ def _static_partition(
                 position=statement.target_position,
             )
         if isinstance(value, exp.Expr):
-            found.append((name, expressions.bind(value)))
-    return tuple(found)
+            fixed_columns.append((name, expressions.bind(value)))
+    return tuple(fixed_columns)
 
 
 def _partition_text(name: str, value: Expr, position: Position) -> str:
@@ -108,22 +108,22 @@ def _partition_text(name: str, value: Expr, position: Position) -> str:
 def _named_columns(
     statement: statements.Insert, columns: Sequence[Column], static: Sequence[tuple[str, Expr]]
 ) -> list[str]:
-    """The sink columns that the query's columns go to, in the query's order."""
+    """The sink columns that get the query's columns, in the query's order."""
     fixed = {name for name, _ in static}
-    known = [c.name for c in columns]
+    column_names = [c.name for c in columns]
     for name in (*statement.columns, *fixed):
-        if name not in known:
+        if name not in column_names:
             raise ValidationError(
                 f"Unknown target column '{name}'",
                 position=statement.target_position,
-                hint=nearest(name, known),
+                hint=nearest(name, column_names),
             )
     if len(set(statement.columns)) < len(statement.columns):
         twice = next(c for c in statement.columns if statement.columns.count(c) > 1)
         raise ValidationError(
             f"Target column '{twice}' is assigned more than once", position=statement.target_position
         )
-    return [name for name in (statement.columns or known) if name not in fixed]
+    return [name for name in (statement.columns or column_names) if name not in fixed]
 
 
 def _check_count(
@@ -145,11 +145,11 @@ def _mismatch(
     target: CatalogTable,
     statement: statements.Insert,
 ) -> ValidationError:
-    given = ", ".join(f"{f.name}: {f.type}" for f in query.plan.fields)
-    wanted = ", ".join(f"{c.name}: {c.type}" for c in columns)
+    query_schema = ", ".join(f"{f.name}: {f.type}" for f in query.plan.fields)
+    sink_schema = ", ".join(f"{c.name}: {c.type}" for c in columns)
     return ValidationError(
         f"Column types of query result and sink for '{target.path}' do not match.\nCause: {cause}\n\n"
-        f"Query schema: [{given}]\nSink schema:  [{wanted}]",
+        f"Query schema: [{query_schema}]\nSink schema:  [{sink_schema}]",
         position=statement.target_position,
     )
 
@@ -162,16 +162,16 @@ def _sink_rows(
     target: CatalogTable,
     statement: statements.Insert,
 ) -> tuple[n.LogicalNode, tuple[t.Field, ...]]:
-    """What the sink gets, and its columns as it has them."""
-    given = dict(zip(names, all_columns(query.plan), strict=True))
-    given.update(static)
+    """The rows for the sink, and the sink's columns with their own types."""
+    by_column_name = dict(zip(names, all_columns(query.plan), strict=True))
+    by_column_name.update(static)
     expressions = []
     for position, column in enumerate(columns, start=1):
-        expr = given.get(column.name, literals.null(column.type))
+        expr = by_column_name.get(column.name, literals.null(column.type))
         if not _assignable(expr.type, column.type):
             cause = f"Incompatible types for sink column '{column.name}' at position {position}."
             raise _mismatch(cause, query, columns, target, statement)
-        if column.name not in given and not column.type.nullable:
+        if column.name not in by_column_name and not column.type.nullable:
             cause = f"Column '{column.name}' has no default value and does not allow NULLs"
             raise ValidationError(cause, position=statement.target_position)
         expressions.append(coerce(expr, column.type))
@@ -180,28 +180,29 @@ def _sink_rows(
         for c, x in zip(columns, expressions, strict=True)
     )
     own = all_columns(query.plan)
-    if _fit_as_they_are(own, fields, expressions):
+    if _need_no_cast(own, fields, expressions):
         return query.plan, fields
     plan = n.Project(fields=fields, input=query.plan, expressions=tuple(expressions))
     return (isinstance(query.plan, n.Project) and merge_projects(plan)) or plan, fields
 
 
-def _fit_as_they_are(own: Sequence[Expr], fields: Sequence[t.Field], expressions: Sequence[Expr]) -> bool:
-    """Whether the query's columns are the sink's, in its order, whatever their names: no value changes."""
+def _need_no_cast(own: Sequence[Expr], fields: Sequence[t.Field], expressions: Sequence[Expr]) -> bool:
+    """Whether the query's columns fit the sink's columns by position without a cast; names may differ."""
     return len(own) == len(fields) and all(
-        x == column or (isinstance(x, Cast) and x.operand == column and _carries(field.type, column.type))
+        x == column
+        or (isinstance(x, Cast) and x.operand == column and _holds_unchanged(field.type, column.type))
         for x, column, field in zip(expressions, own, fields, strict=True)
     )
 
 
-def _carries(target: t.LogicalType, source: t.LogicalType) -> bool:
-    """Whether a column of ``target`` holds values of ``source`` as they are: longer texts hold shorter ones,
-    and a column that is no time attribute one that is by row time."""
+def _holds_unchanged(target: t.LogicalType, source: t.LogicalType) -> bool:
+    """Whether a ``target`` column can hold ``source`` values without a cast. A longer text type holds shorter
+    texts, and a plain timestamp column holds a row-time attribute."""
     for kinds, wide in ((t.CHARACTER_TYPES, t.VarCharType), (t.BINARY_TYPES, t.VarBinaryType)):
         if isinstance(source, kinds) and isinstance(target, wide):
             return source.length <= target.length
-    wanted = target.with_nullable(source.nullable)
-    return isinstance(source, t.TimestampType) and t.without_attribute(source) == wanted
+    target_type = target.with_nullable(source.nullable)
+    return isinstance(source, t.TimestampType) and t.without_attribute(source) == target_type
 
 
 def _assignable(source: t.LogicalType, target: t.LogicalType) -> bool:

@@ -19,7 +19,7 @@ ORDER_BY = Clause(name="ORDER BY")
 
 
 class Directions:
-    """The items of a query's ORDER BY: what is sorted by, and which way."""
+    """The items of a query's ORDER BY: the sort expressions and their directions."""
 
     def __init__(self, tree: exp.Expr) -> None:
         order = tree.args.get("order")
@@ -39,20 +39,20 @@ class Directions:
 
 
 def _key(item: exp.Expr) -> exp.Expr:
-    found = item.this if isinstance(item, exp.Ordered) else item
-    assert isinstance(found, exp.Expr)
-    return found
+    key = item.this if isinstance(item, exp.Ordered) else item
+    assert isinstance(key, exp.Expr)
+    return key
 
 
 def direction(item: exp.Expr) -> tuple[bool, bool]:
-    """(ascending, nulls first): NULLs come first ascending and last descending unless said."""
+    """(ascending, nulls first). By default NULLs are first if ascending, and last if descending."""
     ascending = not item.args.get("desc")
     nulls_first = item.args.get("nulls_first")
     return ascending, ascending if nulls_first is None else bool(nulls_first)
 
 
 def ordinal(node: exp.Expr, width: int) -> int | None:
-    """The 0-based column of ``ORDER BY 2``; None for anything but a whole number."""
+    """The 0-based column of ``ORDER BY 2``; None if the item is no whole number."""
     if not isinstance(node, exp.Literal) or node.is_string or not str(node.this).isdigit():
         return None
     index = _whole_number(node)
@@ -62,7 +62,7 @@ def ordinal(node: exp.Expr, width: int) -> int | None:
 
 
 def apply(binder: QueryBinder, tree: exp.Expr, query: BoundQuery, context: Context) -> BoundQuery:
-    """ORDER BY and LIMIT of a set operation, VALUES or parentheses: only output columns are seen."""
+    """ORDER BY and LIMIT of a set operation, VALUES or parentheses: they see only output columns."""
     directions = Directions(tree)
     scope = Scope(relations=(Relation(alias="", fields=query.fields),))
     expressions = binder.expressions(context, scope, ORDER_BY)
@@ -70,14 +70,14 @@ def apply(binder: QueryBinder, tree: exp.Expr, query: BoundQuery, context: Conte
     columns = Columns()
     for field, column in zip(plan.fields, all_columns(plan), strict=True):
         columns.append(column, field.name)
-    places = []
+    sort_columns = []
     for node in directions.nodes:
         index = ordinal(node, width)
         key = columns.expressions[index] if index is not None else expressions.bind(node)
-        places.append(columns.add(key, columns.next_name()))
+        sort_columns.append(columns.add(key, columns.next_name()))
     if len(columns.fields) > width:
         plan = columns.project(plan)
-    ordered = sorted_rows(plan, directions.keys(places), tree)
+    ordered = sorted_rows(plan, directions.keys(sort_columns), tree)
     return BoundQuery(plan=first_columns(ordered, width), names=query.names)
 
 
@@ -90,7 +90,7 @@ def sorted_rows(plan: n.LogicalNode, keys: tuple[SortKey, ...], tree: exp.Expr) 
 
 
 def unordered(query: BoundQuery) -> BoundQuery:
-    """A table has no order: ORDER BY without LIMIT in a derived table, view or branch does nothing."""
+    """Drops ORDER BY without LIMIT in a derived table, view or branch, because a table has no order."""
     plan = query.plan
     if isinstance(plan, n.Sort) and plan.fetch is None and plan.offset == 0:
         return BoundQuery(plan=plan.input, names=query.names)
@@ -124,6 +124,6 @@ def _count(node: exp.Expr) -> int:
 
 
 def _whole_number(node: exp.Expr) -> int:
-    found = literals.number(str(node.this), position_of(node)).value
-    assert isinstance(found, int)
-    return found
+    value = literals.number(str(node.this), position_of(node)).value
+    assert isinstance(value, int)
+    return value

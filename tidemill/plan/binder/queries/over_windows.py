@@ -90,7 +90,7 @@ def _inside(clause: Clause) -> Clause:
 
 @dataclass(frozen=True, slots=True)
 class Specification:
-    """A window's clauses as written; empty where absent."""
+    """A window's clauses as written; empty if absent."""
 
     partition: list[exp.Expr]
     order: list[exp.Expr]
@@ -98,7 +98,7 @@ class Specification:
 
 
 def _specification(binder: ExpressionBinder, node: exp.Expr) -> Specification:
-    """The window's own clauses, completed by the window of the WINDOW clause that it names."""
+    """The window's own clauses, completed with those of the named window that it refers to."""
     order = node.args.get("order")
     own = Specification(
         list(node.args.get("partition_by") or ()),
@@ -109,10 +109,10 @@ def _specification(binder: ExpressionBinder, node: exp.Expr) -> Specification:
     if alias is None:
         return own
     name = alias.name if isinstance(alias, exp.Expr) else str(alias)
-    found = binder.windows.get(name)
-    if found is None:
+    referenced = binder.windows.get(name)
+    if referenced is None:
         raise ValidationError(f"Window '{name}' not found", position=position_of(node))
-    base = _specification(binder, found)
+    base = _specification(binder, referenced)
     if own.partition or (own.order and base.order):
         message = f"Window '{name}' has these clauses already: only what it lacks can be added"
         raise ValidationError(message, position=position_of(node))
@@ -168,7 +168,7 @@ def _shift(binder: ExpressionBinder, name: str, node: exp.Expr) -> Function:
 def _frame(
     binder: ExpressionBinder, spec: exp.Expr | None, ordered: bool
 ) -> tuple[bool, FrameBound, FrameBound]:
-    """(rows, lower, upper); the default is the whole partition, with ORDER BY up to the current peers."""
+    """(rows, lower, upper). Default: the whole partition; with ORDER BY up to the current row's peers."""
     if spec is None:
         return False, UNBOUNDED_PRECEDING, CURRENT_ROW if ordered else UNBOUNDED_FOLLOWING
     rows = str(spec.args.get("kind") or "").upper() == "ROWS"
@@ -180,7 +180,7 @@ def _frame(
 
 
 def _check_ends(spec: exp.Expr, lower: FrameBound, upper: FrameBound) -> None:
-    """As Flink: a frame may be empty by its numbers, not by its words."""
+    """As in Flink, the numbers of a frame may make it empty, but its keywords may not."""
     if lower == UNBOUNDED_FOLLOWING:
         message = "UNBOUNDED FOLLOWING cannot be specified for the lower frame boundary"
     elif upper == UNBOUNDED_PRECEDING:
@@ -213,19 +213,19 @@ def _bound(binder: ExpressionBinder, rows: bool, value: object, side: object) ->
 
 
 def _distance(binder: ExpressionBinder, rows: bool, value: exp.Expr) -> int:
-    found = constants.whole_number(binder.bind(value))
-    if found is None and not rows:
+    distance = constants.whole_number(binder.bind(value))
+    if distance is None and not rows:
         message = "A RANGE frame whose bound is not a constant whole number or interval is not supported"
         raise NotSupportedError(message, position=position_of(value))
-    if found is None or found < 0:
+    if distance is None or distance < 0:
         kind = "ROWS" if rows else "RANGE"
         message = f"{kind} value must be a non-negative integral constant"
         raise ValidationError(message, position=position_of(value))
-    return found
+    return distance
 
 
 def lower(source: n.LogicalNode, roots: Sequence[Expr]) -> tuple[n.LogicalNode, Callable[[Expr], Expr]]:
-    """``source`` under an Over node for the window calls in ``roots``, and how to rewrite those."""
+    """``source`` under an Over node for the window calls in ``roots``, and a function that rewrites roots."""
     pending: dict[OverExpr, None] = {}
     for root in roots:
         for expr in root.walk():
@@ -239,8 +239,10 @@ def lower(source: n.LogicalNode, roots: Sequence[Expr]) -> tuple[n.LogicalNode, 
     fields = (*plan.fields, *(t.Field(c.name, c.type) for c in over_calls))
     node = n.Over(fields=fields, input=plan, calls=tuple(over_calls))
     width = len(plan.fields)
-    places = {expr: InputRef(type=expr.type, index=width + i) for i, expr in enumerate(pending)}
-    return node, lambda root: map_down(root, lambda x: places.get(x) if isinstance(x, OverExpr) else None)
+    call_columns = {expr: InputRef(type=expr.type, index=width + i) for i, expr in enumerate(pending)}
+    return node, lambda root: map_down(
+        root, lambda x: call_columns.get(x) if isinstance(x, OverExpr) else None
+    )
 
 
 def _call(expr: OverExpr, number: int, columns: Columns, source: n.LogicalNode) -> OverCall:

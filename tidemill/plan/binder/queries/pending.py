@@ -30,9 +30,9 @@ class AggregateExpr(Expr):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class GroupingExpr(Expr):
-    """GROUPING(a) or GROUPING_ID(a, b): the bits of the keys that a grouping set leaves out.
+    """GROUPING(a) or GROUPING_ID(a, b): a bit per key, set if the grouping set leaves the key out.
 
-    ``repeat`` is GROUP_ID(): how many times the same set stood before.
+    ``repeat``: GROUP_ID(), the number of equal sets before this set.
     """
 
     args: tuple[Expr, ...]

@@ -10,7 +10,7 @@ from sqlglot import exp
 from tidemill.errors import NotSupportedError, ValidationError
 from tidemill.plan.binder.context import BoundQuery, Context
 from tidemill.plan.binder.expressions.binding import Clause, ExpressionBinder, Handler
-from tidemill.plan.binder.naming import column_aliases, renamed
+from tidemill.plan.binder.naming import column_aliases, with_column_names
 from tidemill.plan.binder.queries import ordering, select, set_operations
 from tidemill.plan.binder.relations import values
 from tidemill.plan.binder.scope import Scope
@@ -19,7 +19,7 @@ from tidemill.sql.positions import position_of
 
 @dataclass(frozen=True, slots=True)
 class TreeBinder:
-    """Binds any query tree. Stateless: all it knows is in the context."""
+    """Binds any query tree. It is stateless: its state is in the context."""
 
     handlers: Mapping[type[exp.Expr], Handler] = field(repr=False)
 
@@ -47,7 +47,7 @@ class TreeBinder:
             if names and len(names) != len(query.names):
                 message = "Number of columns must match number of query columns"
                 raise ValidationError(message, position=position_of(cte))
-            context = context.with_cte(cte.alias, renamed(query, names, cte))
+            context = context.with_cte(cte.alias, with_column_names(query, names, cte))
         return context
 
 

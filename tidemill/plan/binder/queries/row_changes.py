@@ -32,19 +32,19 @@ def bind_update(
     values: dict[str, exp.Expression] = {
         column.name: _column(column.name) for column in table.written_columns
     }
-    seen: set[str] = set()
+    assigned: set[str] = set()
     for assignment in statement.assignments:
         name, position = assignment.column, assignment.position
         if name not in values:
             hint = nearest(name, tuple(values))
             raise ValidationError(f"Unknown target column '{name}'", position=position, hint=hint)
-        if name in seen:
+        if name in assigned:
             raise ValidationError(f"Target column '{name}' is assigned more than once", position=position)
         if name in fixed:
             own = ", which tells rows apart or is the table's own"
-            what = " of the primary key" if name in table.primary_key else own
-            raise NotSupportedError(f"UPDATE of the column '{name}'{what}", position=position)
-        seen.add(name)
+            suffix = " of the primary key" if name in table.primary_key else own
+            raise NotSupportedError(f"UPDATE of the column '{name}'{suffix}", position=position)
+        assigned.add(name)
         values[name] = assignment.value
     return _bound(binder, statement, values, table, context)
 
@@ -65,11 +65,11 @@ def _bound(
     tree = exp.Select(expressions=list(values.values()), from_=exp.From(this=source))
     if statement.condition is not None:
         tree.set("where", exp.Where(this=statement.condition))
-    made = Insert(
+    insert_statement = Insert(
         target=statement.target,
         target_position=statement.target_position,
         query=tree,
         text=statement.text,
         position=statement.position,
     )
-    return insert.bind(binder, made, context, table)
+    return insert.bind(binder, insert_statement, context, table)

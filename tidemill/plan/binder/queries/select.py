@@ -1,4 +1,4 @@
-"""SELECT: one block, in the order in which SQL means it.
+"""SELECT: one block, in SQL's logical order.
 
 FROM gives the row; WHERE filters; select items, HAVING, QUALIFY and ORDER BY are bound over the same
 row with pending aggregates and windows; then the aggregation, HAVING, the windows, QUALIFY, the
@@ -38,7 +38,7 @@ SELECT = Clause(name="SELECT", aggregates=True, windows=True)
 
 @dataclass(frozen=True, slots=True)
 class Item:
-    """A select item: ``name`` is how the query around sees it."""
+    """A select item; the enclosing query sees it as ``name``."""
 
     expr: Expr
     name: str
@@ -46,7 +46,7 @@ class Item:
 
 @dataclass(slots=True, kw_only=True)
 class Block:
-    """The parts of a SELECT while its plan is being stacked; all expressions are over ``plan``."""
+    """The parts of a SELECT while nodes are stacked on its plan. All expressions are over ``plan``."""
 
     plan: n.LogicalNode
     items: list[Item]
@@ -59,7 +59,7 @@ class Block:
         return [*(i.expr for i in self.items), *conditions, *self.order]
 
     def rewrite(self, rewritten: Iterator[Expr]) -> None:
-        """Takes back the expressions of ``roots``, in the same order."""
+        """Replaces the expressions of ``roots``, in the same order."""
         self.items = [Item(next(rewritten), i.name) for i in self.items]
         self.having = None if self.having is None else next(rewritten)
         self.qualify = None if self.qualify is None else next(rewritten)
@@ -71,7 +71,9 @@ def bind(binder: QueryBinder, tree: exp.Expr, context: Context) -> BoundQuery:
     source, window = group_windows.bind(binder, tree, source, context)
     keys = grouping.bind(binder, tree, source.scope, context, window)
     if keys is not None and window is not None:
-        source = replace(source, plan=group_windows.by_session(source.plan, keys.keys, window))
+        source = replace(
+            source, plan=group_windows.partition_data_driven_window(source.plan, keys.keys, window)
+        )
     clause = replace(SELECT, group_by=keys is not None, grouped=keys is not None and bool(keys.keys))
     expressions = binder.expressions(context, source.scope, clause)
     expressions.windows = over_windows.named(tree)
@@ -85,7 +87,7 @@ def bind(binder: QueryBinder, tree: exp.Expr, context: Context) -> BoundQuery:
         qualify=_condition(_with_aliases(expressions, items), tree.args.get("qualify"), QUALIFY),
         order=[_order_key(expressions, items, node) for node in directions.nodes],
     )
-    _aggregate(block, keys, expressions, hints.of_aggregate(hints.state_ttl(tree), source.scope))
+    _aggregate(block, keys, expressions, hints.aggregate_ttl(hints.state_ttl(tree), source.scope))
     _windows(block)
     _check_nulls(block.items, tree, context)
     return _project(block, tree, directions)
@@ -120,7 +122,7 @@ def _items(binder: ExpressionBinder, tree: exp.Expr) -> list[Item]:
     return items
 
 
-def _star(binder: ExpressionBinder, node: exp.Expr, taken: Sequence[str]) -> list[Item]:
+def _star(binder: ExpressionBinder, node: exp.Expr, existing_names: Sequence[str]) -> list[Item]:
     qualifier = tuple(p.name for p in node.parts[:-1]) if isinstance(node, exp.Column) else ()
     columns = binder.scope.star(qualifier)
     if not qualifier and not binder.scope.relations:
@@ -129,33 +131,33 @@ def _star(binder: ExpressionBinder, node: exp.Expr, taken: Sequence[str]) -> lis
         columns = _row_star(binder, qualifier, node)
     if columns is None:
         raise ValidationError(f"Unknown identifier '{'.'.join(qualifier)}'", position=position_of(node))
-    items, used = [], set(taken)
+    items, used = [], set(existing_names)
     for name, expr in columns:
         unique = unique_name(name, used)
         used.add(unique)
         items.append(Item(expr, unique))
     binder.mention_all(position_of(node))
     if binder.context.full_names is not None:
-        given = ((binder.scope.full_name(i.expr), i.name) for i in items)
-        binder.context.full_names.star(node, given)
+        full_names = ((binder.scope.full_name(i.expr), i.name) for i in items)
+        binder.context.full_names.star(node, full_names)
     return items
 
 
 def _row_star(
     binder: ExpressionBinder, qualifier: tuple[str, ...], node: exp.Expr
 ) -> tuple[tuple[str, Expr], ...] | None:
-    """The fields of a ROW column as columns; None where the qualifier is no such column."""
-    found = binder.scope.find(qualifier, position_of(node))
-    if found is None:
+    """The fields of a ROW column as columns; None if the qualifier is no ROW column."""
+    row_column = binder.scope.find(qualifier, position_of(node))
+    if row_column is None:
         return None
-    row = binder.fields_of(found.column, found.rest, position_of(node))
+    row = binder.fields_of(row_column.column, row_column.field_names, position_of(node))
     if not isinstance(row.type, t.RowType):
         return None
     return tuple((f.name, row_field(row, i)) for i, f in enumerate(row.type.fields))
 
 
 def _order_key(binder: ExpressionBinder, items: list[Item], node: exp.Expr) -> Expr:
-    """An ORDER BY key: an ordinal, else an expression in which aliases go before columns."""
+    """An ORDER BY key: an ordinal, or an expression in which aliases hide columns."""
     ordinal = ordering.ordinal(node, len(items))
     if ordinal is not None:
         return items[ordinal].expr
@@ -210,15 +212,15 @@ def _project(block: Block, tree: exp.Expr, directions: ordering.Directions) -> B
         columns.append(item.expr, name)
     distinct = tree.args.get("distinct") is not None
     pairs = zip(block.order, directions.nodes, strict=True)
-    places = [_place(columns, key, node, distinct) for key, node in pairs]
+    sort_columns = [_sort_column(columns, key, node, distinct) for key, node in pairs]
     plan = columns.project(block.plan, hints.bundle_of(tree))
     if distinct:
         plan = distinct_rows(plan)
-    plan = ordering.sorted_rows(plan, directions.keys(places), tree)
+    plan = ordering.sorted_rows(plan, directions.keys(sort_columns), tree)
     return BoundQuery(plan=ordering.first_columns(plan, len(names)), names=tuple(names))
 
 
-def _place(columns: Columns, key: Expr, node: exp.Expr, distinct: bool) -> int:
+def _sort_column(columns: Columns, key: Expr, node: exp.Expr, distinct: bool) -> int:
     if distinct and key not in columns.expressions:
         raise ValidationError(
             f"Expression '{node.sql()}' is not in the select clause", position=position_of(node)

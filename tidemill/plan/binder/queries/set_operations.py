@@ -1,4 +1,4 @@
-"""UNION, INTERSECT, EXCEPT [ALL]: names of the first branch, least restrictive column types."""
+"""UNION, INTERSECT, EXCEPT [ALL]: the first branch's names, and the least restrictive column types."""
 
 from __future__ import annotations
 
@@ -45,7 +45,7 @@ def _check_counts(queries: list[BoundQuery], text: str, trees: list[exp.Expr]) -
 
 
 def _branches(tree: exp.Expr, kind: n.SetKind, keep_all: bool) -> list[exp.Expr]:
-    """A chain of UNIONs of one sort is one node with many branches."""
+    """The branches of a set operation: ``a UNION b UNION c`` is one node with three branches."""
     trees: list[exp.Expr] = []
     while True:
         trees.append(tree.expression)
@@ -76,14 +76,14 @@ def _fields(queries: list[BoundQuery], text: str, trees: list[exp.Expr]) -> tupl
 def _mismatch(
     members: tuple[t.LogicalType, ...], index: int, text: str, trees: list[exp.Expr]
 ) -> ValidationError:
-    """Stands at the first branch that does not go with those before it."""
+    """The error at the first branch whose type does not fit the branches before it."""
     wrong = next(i for i in range(1, len(members)) if common_type(members[: i + 1]) is None)
     message = f"Type mismatch in column {index + 1} of {text}: {members[0]} and {members[wrong]}"
     return ValidationError(message, position=position_of(trees[wrong]))
 
 
 def _typed(plan: n.LogicalNode, fields: tuple[t.Field, ...]) -> n.LogicalNode:
-    """A branch with the node's names and types; untouched where it has them already."""
+    """A branch with the node's names and types; the branch itself if it already has them."""
     if plan.fields == fields:
         return plan
     pairs = zip(all_columns(plan), fields, strict=True)

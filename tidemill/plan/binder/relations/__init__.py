@@ -1,1 +1,1 @@
-"""FROM: tables, joins, functions of tables, VALUES; each a source with its scope."""
+"""FROM: tables, joins, table functions and VALUES. Each item is a source with its scope."""

@@ -1,8 +1,7 @@
-"""TO_CHANGELOG and FROM_CHANGELOG: a changelog as rows that only come, each with the code of its change, and
-back.
+"""TO_CHANGELOG and FROM_CHANGELOG: from a changelog to insert-only rows with a change code, and back.
 
-``op`` names the column of the codes; ``op_mapping`` is a constant MAP, of changes to their code in one
-direction, of codes to their change in the other; either side may list several, with commas.
+``op`` names the column of the codes. ``op_mapping`` is a constant MAP: TO_CHANGELOG maps changes to codes,
+FROM_CHANGELOG codes to changes. A key may list several changes or codes, separated by commas.
 """
 
 from __future__ import annotations
@@ -17,7 +16,7 @@ from tidemill.errors import NotSupportedError, Position, ValidationError
 from tidemill.plan import nodes as n
 from tidemill.plan.binder.context import BoundQuery, Context
 from tidemill.plan.binder.expressions.binding import Clause, QueryBinder
-from tidemill.plan.binder.naming import column_aliases, renamed
+from tidemill.plan.binder.naming import column_aliases, with_column_names
 from tidemill.plan.binder.relations.tables import Source, bind_table, named_source
 from tidemill.plan.binder.scope import Scope, unique_name
 from tidemill.plan.expressions import Call, Cast, Expr, Literal
@@ -36,30 +35,32 @@ _KINDS = {kind.name: kind for kind in RowKind}
 
 def bind(binder: QueryBinder, node: exp.Expr, context: Context) -> Source:
     call = node.this
-    given = _arguments(call)
-    source = _input(binder, given["INPUT"], call, context)
-    mapping = _mapping(binder, given.get("OP_MAPPING"), context)
-    shown = n.ChangelogCall(op=_op(given.get("OP")), mapping=mapping, uid=_uid(given.get("UID")))
+    arguments = _arguments(call)
+    source = _input(binder, arguments["INPUT"], call, context)
+    mapping = _mapping(binder, arguments.get("OP_MAPPING"), context)
+    changelog_call = n.ChangelogCall(
+        op=_op(arguments.get("OP")), mapping=mapping, uid=_uid(arguments.get("UID"))
+    )
     make = _to_changelog if str(call.this).upper() == "TO_CHANGELOG" else _from_changelog
-    query = make(source, shown, position_of(call))
-    return named_source(renamed(query, column_aliases(node), node), context.alias(node))
+    query = make(source, changelog_call, position_of(call))
+    return named_source(with_column_names(query, column_aliases(node), node), context.alias(node))
 
 
 def _arguments(call: exp.Expr) -> dict[str, exp.Expr]:
-    given: dict[str, exp.Expr] = {}
-    for place, node in enumerate(call.expressions):
+    arguments: dict[str, exp.Expr] = {}
+    for index, node in enumerate(call.expressions):
         named = isinstance(node, exp.Kwarg)
-        name = node.this.name.upper() if named else _PARAMETERS[place] if place < len(_PARAMETERS) else ""
-        if name not in _NAMED or name in given:
+        name = node.this.name.upper() if named else _PARAMETERS[index] if index < len(_PARAMETERS) else ""
+        if name not in _NAMED or name in arguments:
             raise _mismatch(call)
-        given[name] = node.expression if named else node
-    if "INPUT" not in given:
+        arguments[name] = node.expression if named else node
+    if "INPUT" not in arguments:
         raise _mismatch(call)
-    if "ON_TIME" in given:
+    if "ON_TIME" in arguments:
         raise NotSupportedError(
             f"The argument 'on_time' of {str(call.this).upper()} is not supported", position=position_of(call)
         )
-    return given
+    return arguments
 
 
 def _mismatch(call: exp.Expr) -> ValidationError:
@@ -111,7 +112,7 @@ def _uid(node: exp.Expr | None) -> str:
 
 
 def _mapping(binder: QueryBinder, node: exp.Expr | None, context: Context) -> Expr | None:
-    """The constant MAP; None where there is none, or a NULL."""
+    """The constant MAP; None if the argument is missing or NULL."""
     if node is None:
         return None
     bound = binder.expressions(context, Scope(), _ARGUMENT).bind(node)
@@ -140,7 +141,7 @@ def _entries(mapping: Expr) -> Mapping[str, str]:
     return dict(zip(texts[::2], texts[1::2], strict=True))
 
 
-def _listed(text: str) -> list[str]:
+def _split_list(text: str) -> list[str]:
     return [part.strip() for part in text.split(",")]
 
 
@@ -174,46 +175,46 @@ def _to_changelog(source: BoundQuery, call: n.ChangelogCall, position: Position 
 def _codes(mapping: Expr | None, position: Position | None) -> tuple[tuple[RowKind, str], ...]:
     if mapping is None:
         return tuple((kind, kind.name) for kind in RowKind)
-    found: dict[RowKind, str] = {}
+    code_by_kind: dict[RowKind, str] = {}
     for names, code in _entries(mapping).items():
-        for kind in (_kind(name, position) for name in _listed(names)):
-            if kind in found:
+        for kind in (_kind(name, position) for name in _split_list(names)):
+            if kind in code_by_kind:
                 raise _wrong_mapping(f"Duplicate change operation: '{kind.name}'.", position)
-            found[kind] = code
-    return tuple(found.items())
+            code_by_kind[kind] = code
+    return tuple(code_by_kind.items())
 
 
 def _from_changelog(source: BoundQuery, call: n.ChangelogCall, position: Position | None) -> BoundQuery:
-    place = _op_place(source, call.op or _DEFAULT_OP, position)
+    op_index = _op_index(source, call.op or _DEFAULT_OP, position)
     fields = _plain(source.plan.fields)
     plan = n.FromChangelog(
-        fields=_without(fields, place),
+        fields=_without(fields, op_index),
         input=source.plan,
-        op=place,
+        op=op_index,
         codes=_changes(call.mapping, position),
         call=call,
     )
-    return BoundQuery(plan=plan, names=_without(source.names, place))
+    return BoundQuery(plan=plan, names=_without(source.names, op_index))
 
 
-def _without(items: tuple[T, ...], place: int) -> tuple[T, ...]:
-    return (*items[:place], *items[place + 1 :])
+def _without(items: tuple[T, ...], index: int) -> tuple[T, ...]:
+    return (*items[:index], *items[index + 1 :])
 
 
-def _op_place(source: BoundQuery, op: str, position: Position | None) -> int:
+def _op_index(source: BoundQuery, op: str, position: Position | None) -> int:
     if op not in source.names:
         raise ValidationError(
             f"The op column '{op}' does not exist in the input schema.",
             position=position,
             expected=source.names,
         )
-    place = source.names.index(op)
-    kind = source.plan.fields[place].type
+    op_index = source.names.index(op)
+    kind = source.plan.fields[op_index].type
     if not isinstance(kind, t.CHARACTER_TYPES):
         raise ValidationError(
             f"The op column '{op}' must be of STRING type, but was '{kind}'.", position=position
         )
-    return place
+    return op_index
 
 
 def _changes(mapping: Expr | None, position: Position | None) -> tuple[tuple[str, RowKind], ...]:
@@ -228,13 +229,13 @@ def _changes(mapping: Expr | None, position: Position | None) -> tuple[tuple[str
             "UPDATE_BEFORE) is not supported in this version.",
             position=position,
         )
-    found: dict[str, RowKind] = {}
+    kind_by_code: dict[str, RowKind] = {}
     for codes, kind in zip(entries, kinds, strict=True):
-        for code in _listed(codes):
-            if code in found:
+        for code in _split_list(codes):
+            if code in kind_by_code:
                 raise _wrong_mapping(f"Duplicate code: '{code}'.", position)
-            found[code] = kind
-    return tuple(found.items())
+            kind_by_code[code] = kind
+    return tuple(kind_by_code.items())
 
 
 def _check_once(kinds: list[RowKind], position: Position | None) -> None:
@@ -248,5 +249,5 @@ def _check_once(kinds: list[RowKind], position: Position | None) -> None:
 
 
 def _plain(fields: Iterable[t.Field]) -> tuple[t.Field, ...]:
-    """Without time attributes: what comes out keeps no watermark's promise."""
+    """The fields without time attributes: no watermark covers the output."""
     return tuple(t.Field(f.name, t.without_attribute(f.type)) for f in fields)

@@ -1,4 +1,4 @@
-"""The FROM clause: relations joined from left to right; dispatch by node class."""
+"""The FROM clause: joins relations from left to right, and dispatches by node class."""
 
 from __future__ import annotations
 
@@ -27,41 +27,48 @@ from tidemill.sql.positions import position_of
 
 
 def bind(binder: QueryBinder, tree: exp.Expr, context: Context) -> Source:
-    """The row that a SELECT reads; one empty-scoped row without FROM."""
+    """The rows that a SELECT reads; without FROM one row without columns."""
     clause = tree.args.get("from_") or tree.args.get("from")
     if clause is None:
         return Source(plan=one_row(), scope=Scope())
-    given = _Given(hints.state_ttl(tree), hints.strategies(tree))
-    source = _joined(binder, relation(binder, clause.this, context, given), tree, context, given)
-    hints.check_aliases(given.ttl, source.scope, tree)
+    select_hints = _SelectHints(hints.state_ttl(tree), hints.strategies(tree))
+    source = _joined(
+        binder, relation(binder, clause.this, context, select_hints), tree, context, select_hints
+    )
+    hints.check_aliases(select_hints.ttl, source.scope, tree)
     return source
 
 
 @dataclass(frozen=True, slots=True)
-class _Given:
+class _SelectHints:
     """The hints of the SELECT."""
 
     ttl: Mapping[str, str]
     strategies: hints.Hints
 
 
-def relation(binder: QueryBinder, node: exp.Expr, context: Context, given: _Given) -> Source:
-    """One FROM item with the joins in its own parentheses."""
+def relation(binder: QueryBinder, node: exp.Expr, context: Context, select_hints: _SelectHints) -> Source:
+    """One FROM item, with the joins in its parentheses."""
     bind_one = _KINDS.get(type(node))
     if bind_one is None:
         raise NotSupportedError(f"{type(node).__name__} is not supported in FROM", position=position_of(node))
-    return _joined(binder, bind_one(binder, node, context), node, context, given)
+    return _joined(binder, bind_one(binder, node, context), node, context, select_hints)
 
 
-def _joined(binder: QueryBinder, source: Source, node: exp.Expr, context: Context, given: _Given) -> Source:
+def _joined(
+    binder: QueryBinder, source: Source, node: exp.Expr, context: Context, select_hints: _SelectHints
+) -> Source:
     for join in node.args.get("joins") or ():
         _check_condition(join)
         see_left = _LATERAL.get(type(join.this))
         joined = None if see_left is None else see_left(binder, source, join, context)
         if joined is None:
-            right = relation(binder, join.this, context, given)
+            right = relation(binder, join.this, context, select_hints)
             scopes = source.scope, right.scope
-            sides, chosen = hints.sides(given.ttl, *scopes), hints.chosen(given.strategies, *scopes)
+            sides, chosen = (
+                hints.ttl_by_side(select_hints.ttl, *scopes),
+                hints.strategies_by_side(select_hints.strategies, *scopes),
+            )
             joined = joins.bind(binder, source, right, join, context, sides, chosen)
         _check_names(joined.scope, join)
         source = joined
@@ -69,9 +76,9 @@ def _joined(binder: QueryBinder, source: Source, node: exp.Expr, context: Contex
 
 
 def _check_condition(join: exp.Expr) -> None:
-    """Only a comma, CROSS and NATURAL do without."""
-    given = any(join.args.get(slot) for slot in ("on", "using", "method"))
-    if not given and (join.args.get("side") or join.args.get("kind") == "INNER"):
+    """Every join but comma, CROSS and NATURAL needs a condition."""
+    has_condition = any(join.args.get(slot) for slot in ("on", "using", "method"))
+    if not has_condition and (join.args.get("side") or join.args.get("kind") == "INNER"):
         raise ValidationError(
             "INNER, LEFT, RIGHT or FULL join requires a condition (NATURAL keyword or ON or USING clause)",
             position=position_of(join),

@@ -35,10 +35,10 @@ RIGHT_NULLABLE = (n.JoinKind.LEFT, n.JoinKind.FULL)
 def kind_of(join: exp.Expr) -> n.JoinKind:
     side = str(join.args.get("side") or "").upper()
     kind = str(join.args.get("kind") or "").upper()
-    found = KINDS.get(side or ("" if kind == "OUTER" else kind))
-    if found is None:
+    join_kind = KINDS.get(side or ("" if kind == "OUTER" else kind))
+    if join_kind is None:
         raise NotSupportedError(f"{side or kind} JOIN is not supported", position=position_of(join))
-    return found
+    return join_kind
 
 
 def bind(
@@ -51,16 +51,18 @@ def bind(
     strategies: tuple[tuple[str, str], ...] = (),
 ) -> Source:
     kind = kind_of(join)
-    scope = padded(left.scope, kind in LEFT_NULLABLE).beside(padded(right.scope, kind in RIGHT_NULLABLE))
+    scope = padded_scope(left.scope, kind in LEFT_NULLABLE).beside(
+        padded_scope(right.scope, kind in RIGHT_NULLABLE)
+    )
     names = _shared_names(left.scope, right.scope, join)
     on = join.args.get("on")
     if on is not None:
-        # The condition sees the row before padding: a NOT NULL column is NOT NULL there.
+        # The condition sees the row before the padding, so a NOT NULL column is NOT NULL in it.
         inner = left.scope.beside(right.scope)
         condition = binder.expressions(context, inner, ON).condition(on)
     elif names:
         condition = _equal(binder, left.scope, right.scope, names, join, context)
-        scope = _merged(binder, scope, left.scope, names, kind, join, context)
+        scope = _with_shared_columns(binder, scope, left.scope, names, kind, join, context)
     else:
         condition = literals.boolean(True)
     plan = replace(joined(left.plan, right.plan, kind, condition), hints=hints, strategies=strategies)
@@ -68,7 +70,7 @@ def bind(
 
 
 def joined(left: n.LogicalNode, right: n.LogicalNode, kind: n.JoinKind, condition: Expr) -> n.Join:
-    """The join node, its fields padded to nullable and renamed apart."""
+    """The join node. Fields of padded sides are nullable, and repeated names get a number."""
     fields = [
         *_padded_fields(left.fields, kind in LEFT_NULLABLE),
         *_padded_fields(right.fields, kind in RIGHT_NULLABLE),
@@ -84,8 +86,8 @@ def _padded_fields(fields: tuple[t.Field, ...], nullable: bool) -> tuple[t.Field
     return tuple(t.Field(f.name, f.type.with_nullable(True)) for f in fields)
 
 
-def padded(scope: Scope, nullable: bool) -> Scope:
-    """The scope of the side of an outer join that may be missing."""
+def padded_scope(scope: Scope, nullable: bool) -> Scope:
+    """The scope of a side of a join; nullable if an outer join may pad the side."""
     if not nullable:
         return scope
     relations = tuple(
@@ -103,7 +105,7 @@ def _nullable(expr: Expr) -> Expr:
 
 
 def _shared_names(left: Scope, right: Scope, join: exp.Expr) -> list[str]:
-    """The columns of USING, or those of both sides for NATURAL, in the left's order."""
+    """The columns of USING, or for NATURAL the names that both sides have, in the left side's order."""
     using = join.args.get("using")
     if using:
         return [identifier.name for identifier in using]
@@ -114,10 +116,10 @@ def _shared_names(left: Scope, right: Scope, join: exp.Expr) -> list[str]:
 
 
 def _side(scope: Scope, name: str, join: exp.Expr) -> Expr:
-    found = scope.find((name,), position_of(join))
-    if found is None:
+    named_column = scope.find((name,), position_of(join))
+    if named_column is None:
         raise ValidationError(f"Column '{name}' not found in any table", position=position_of(join))
-    return found.column
+    return named_column.column
 
 
 def _equal(
@@ -134,7 +136,7 @@ def _equal(
     return reduce(lambda a, b: calls.call(environment, "AND", (a, b), position), parts)
 
 
-def _merged(
+def _with_shared_columns(
     binder: QueryBinder,
     scope: Scope,
     left: Scope,
@@ -143,7 +145,7 @@ def _merged(
     join: exp.Expr,
     context: Context,
 ) -> Scope:
-    """``scope`` with the shared columns said once: the left's, the right's, or whichever is there."""
+    """``scope`` with each shared column once: the left one, the right one, or the one that is not NULL."""
     position = position_of(join)
     columns: list[tuple[str, Expr]] = []
     hidden: set[int] = set(scope.hidden)

@@ -9,8 +9,8 @@ from tidemill.plan import nodes as n
 from tidemill.plan.binder.context import Context
 from tidemill.plan.binder.expressions import literals
 from tidemill.plan.binder.expressions.binding import QueryBinder
-from tidemill.plan.binder.naming import column_aliases, renamed
-from tidemill.plan.binder.relations.joins import ON, joined, kind_of, padded
+from tidemill.plan.binder.naming import column_aliases, with_column_names
+from tidemill.plan.binder.relations.joins import ON, joined, kind_of, padded_scope
 from tidemill.plan.binder.relations.tables import Source, named_source
 from tidemill.sql.positions import position_of
 
@@ -23,7 +23,7 @@ def join_lateral(binder: QueryBinder, left: Source, join: exp.Expr, context: Con
     node = join.this
     alias = context.alias(node)
     inner = binder.bind(node.this, context.inside(left.scope))
-    right = named_source(renamed(inner, column_aliases(node), node), alias)
+    right = named_source(with_column_names(inner, column_aliases(node), node), alias)
     scope = left.scope.beside(right.scope)
     on = join.args.get("on")
     condition = literals.boolean(True) if on is None else binder.expressions(context, scope, ON).condition(on)
@@ -36,4 +36,4 @@ def join_lateral(binder: QueryBinder, left: Source, join: exp.Expr, context: Con
         position=position_of(join),
     )
     outer = kind is n.JoinKind.LEFT
-    return Source(plan=plan, scope=left.scope.beside(padded(right.scope, outer)))
+    return Source(plan=plan, scope=left.scope.beside(padded_scope(right.scope, outer)))

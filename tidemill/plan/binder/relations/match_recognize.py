@@ -1,8 +1,8 @@
 """FROM t MATCH_RECOGNIZE (...): its input, its pattern, and expressions over the rows of variables.
 
-Inside, every pattern variable names a copy of the input's row, and a column without a variable is of all of
-them. Expressions are bound over these copies side by side, then each column becomes the value in one row of
-its variable."""
+The scope has one copy of the input's columns per pattern variable, and a last copy for columns without a
+variable. The binder binds DEFINE and MEASURES over these copies. Then it replaces each column with the value
+in one row of the column's variable."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ from tidemill.plan.binder.columns import Columns
 from tidemill.plan.binder.context import BoundQuery, Context, is_streaming
 from tidemill.plan.binder.expressions.binding import Clause, ExpressionBinder, Handler, QueryBinder
 from tidemill.plan.binder.expressions.constants import whole_number
-from tidemill.plan.binder.naming import column_aliases, renamed
+from tidemill.plan.binder.naming import column_aliases, with_column_names
 from tidemill.plan.binder.queries.ordering import direction
 from tidemill.plan.binder.queries.pending import AggregateExpr
 from tidemill.plan.binder.relations import pattern_text
@@ -52,19 +52,21 @@ def bind(binder: QueryBinder, node: exp.Expr, context: Context) -> Source:
     rows = node.args.get("rows")
     if rows is not None and rows.name.startswith("ALL"):
         raise NotSupportedError("All rows per match mode is not supported yet.", position=position_of(node))
-    found = pattern_text.variables(node.args["pattern"].name, position_of(node))
+    variables = pattern_text.variables(node.args["pattern"].name, position_of(node))
     pattern = Pattern(
-        variables=found, after=_after(node, found), within=_within(binder, node.args.get("within"), context)
+        variables=variables,
+        after=_after(node, variables),
+        within=_within(binder, node.args.get("within"), context),
     )
     partition = tuple(_column(x, names) for x in node.args.get("partition_by") or ())
     order = _order(node, names, fields, context)
     rows_of = _VariableRows(binder, context, pattern, fields, tuple(names), order[0].index)
     measures = [(x.alias, rows_of.bind(x.this, _MEASURES)) for x in node.args.get("measures") or ()]
     bound = {d.alias: rows_of.definition(d) for d in node.args.get("define") or ()}
-    definitions = tuple((i, bound[v.name]) for i, v in enumerate(found) if v.name in bound)
+    definitions = tuple((i, bound[v.name]) for i, v in enumerate(variables) if v.name in bound)
     columns = Columns()
-    for place in partition:
-        columns.append(InputRef(type=fields[place].type, index=place), names[place])
+    for index in partition:
+        columns.append(InputRef(type=fields[index].type, index=index), names[index])
     for name, value in measures:
         columns.append(value, name)
     match = n.MatchRecognize(
@@ -76,8 +78,8 @@ def bind(binder: QueryBinder, node: exp.Expr, context: Context) -> Source:
         definitions=definitions,
         measures=tuple(value for _, value in measures),
     )
-    shown = (*(names[place] for place in partition), *(name for name, _ in measures))
-    query = renamed(BoundQuery(plan=match, names=shown), column_aliases(node), node)
+    output_names = (*(names[index] for index in partition), *(name for name, _ in measures))
+    query = with_column_names(BoundQuery(plan=match, names=output_names), column_aliases(node), node)
     return named_source(query, context.alias(node))
 
 
@@ -125,8 +127,8 @@ def _order(
     return tuple(keys)
 
 
-def _after(node: exp.Expr, found: tuple[PatternVariable, ...]) -> AfterMatch:
-    """As written; without the clause to the next row, which is what Flink's plans say."""
+def _after(node: exp.Expr, variables: tuple[PatternVariable, ...]) -> AfterMatch:
+    """AFTER MATCH as written. The default is SKIP TO NEXT ROW, as in Flink's plans."""
     clause = node.args.get("after")
     words = clause.name.split()[2:] if clause is not None else ["SKIP", "TO", "NEXT", "ROW"]
     upper = [word.upper() for word in words]
@@ -135,7 +137,7 @@ def _after(node: exp.Expr, found: tuple[PatternVariable, ...]) -> AfterMatch:
     if upper[2:] == ["NEXT", "ROW"]:
         return AfterMatch(to=SkipTo.NEXT_ROW)
     first = len(words) == 4 and upper[2] == "FIRST"
-    names = [v.name for v in found]
+    names = [v.name for v in variables]
     name = words[-1].strip("`")
     if name not in names:
         raise ValidationError(
@@ -161,8 +163,8 @@ def _within(binder: QueryBinder, node: exp.Expr | None, context: Context) -> int
 
 @dataclass(frozen=True, slots=True)
 class _VariableRows:
-    """Binds what DEFINE and MEASURES say. ``time``: the first column of ORDER BY. ``matched``: of whole
-    matches, whose variables have all the rows that they must have."""
+    """Binds the expressions of DEFINE and MEASURES. ``time``: the first column of ORDER BY. ``matched``: the
+    expressions see whole matches, in which each variable has its minimum of rows."""
 
     queries: QueryBinder
     context: Context
@@ -173,10 +175,12 @@ class _VariableRows:
     matched: bool = False
 
     def definition(self, node: exp.Expr) -> Expr:
-        known = [v.name for v in self.pattern.variables]
-        if node.alias not in known:
+        variable_names = [v.name for v in self.pattern.variables]
+        if node.alias not in variable_names:
             raise ValidationError(
-                f"Unknown pattern '{node.alias}'", position=position_of(node), hint=nearest(node.alias, known)
+                f"Unknown pattern '{node.alias}'",
+                position=position_of(node),
+                hint=nearest(node.alias, variable_names),
             )
         bound = self.bind(node.this, _DEFINE)
         if not isinstance(bound.type, t.BooleanType):
@@ -185,10 +189,10 @@ class _VariableRows:
 
     def bind(self, node: exp.Expr, clause: Clause) -> Expr:
         rows = replace(self, matched=clause is _MEASURES)
-        return rows._settled(rows._binder(clause).bind(node), position_of(node))
+        return rows._over_variable_rows(rows._binder(clause).bind(node), position_of(node))
 
     def _binder(self, clause: Clause) -> ExpressionBinder:
-        """Over a copy of the row for each variable, and one more for all of them."""
+        """A binder over one copy of the row per variable, and one copy for all variables."""
         width = len(self.fields)
         visible = tuple(t.Field(name, f.type) for name, f in zip(self.names, self.fields, strict=True))
         relations = tuple(
@@ -200,8 +204,8 @@ class _VariableRows:
         binder = self.queries.expressions(self.context, Scope(relations=relations, merged=merged), clause)
         return replace(binder, handlers=self._handlers(binder.handlers))
 
-    def _handlers(self, known: Mapping[type[exp.Expr], Handler]) -> Mapping[type[exp.Expr], Handler]:
-        plain = known[exp.Anonymous]
+    def _handlers(self, handlers: Mapping[type[exp.Expr], Handler]) -> Mapping[type[exp.Expr], Handler]:
+        plain = handlers[exp.Anonymous]
 
         def call(binder: ExpressionBinder, node: exp.Expr) -> Expr:
             name = str(node.this).upper()
@@ -217,7 +221,7 @@ class _VariableRows:
                 )
             return plain(binder, node)
 
-        return {**known, exp.Anonymous: call}
+        return {**handlers, exp.Anonymous: call}
 
     def _navigation(self, binder: ExpressionBinder, name: str, node: exp.Expr) -> Expr:
         """FIRST(value [, offset]) and LAST(value [, offset])."""
@@ -239,7 +243,7 @@ class _VariableRows:
         return self._value(own[0], variable, last=_ENDS[name], offset=offset)
 
     def _rowtime(self, node: exp.Expr) -> Expr:
-        """The time of the match's last row, which it has: rows without one are in no match."""
+        """The time of the match's last row. It is NOT NULL, because rows without a time match nothing."""
         kind = self.fields[self.time].type.with_nullable(False)
         if kind.time_attribute != "ROWTIME" and is_streaming(self.context):
             raise ValidationError("MATCH_ROWTIME needs an ORDER BY of event time", position=position_of(node))
@@ -261,18 +265,18 @@ class _VariableRows:
             plain=plain,
         )
 
-    def _settled(self, expr: Expr, position: Position | None) -> Expr:
-        """Columns and aggregates as values of a variable's rows."""
+    def _over_variable_rows(self, expr: Expr, position: Position | None) -> Expr:
+        """Replaces columns and aggregates with values of a variable's rows."""
 
-        def one(found: Expr) -> Expr | None:
-            if isinstance(found, PatternColumn):
-                return found
-            if isinstance(found, AggregateExpr):
-                return self._aggregate(found, position)
-            if isinstance(found, InputRef):
-                variable, own = self._one_variable((found,), position)
+        def one(part: Expr) -> Expr | None:
+            if isinstance(part, PatternColumn):
+                return part
+            if isinstance(part, AggregateExpr):
+                return self._aggregate(part, position)
+            if isinstance(part, InputRef):
+                variable, own = self._one_variable((part,), position)
                 return self._value(own[0], variable, plain=True)
-            if isinstance(found, _REFUSED):
+            if isinstance(part, _REFUSED):
                 raise NotSupportedError(
                     "A sub-query or a user's function in MATCH_RECOGNIZE is not supported",
                     position=position,
@@ -301,7 +305,7 @@ class _VariableRows:
     def _one_variable(
         self, exprs: tuple[Expr, ...], position: Position | None
     ) -> tuple[int, tuple[Expr, ...]]:
-        """The one variable that ``exprs`` look at, and what they are over the input."""
+        """The only variable that ``exprs`` read, and ``exprs`` over the input's columns."""
         width, count = len(self.fields), len(self.pattern.variables)
         parts = [x for e in exprs for x in e.walk()]
         if any(isinstance(x, (PatternColumn, AggregateExpr)) for x in parts):
@@ -310,14 +314,14 @@ class _VariableRows:
             raise NotSupportedError(
                 "A sub-query or a user's function in MATCH_RECOGNIZE is not supported", position=position
             )
-        places = {x.index // width for x in parts if isinstance(x, InputRef)}
-        if len(places) > 1:
+        copies = {x.index // width for x in parts if isinstance(x, InputRef)}
+        if len(copies) > 1:
             raise ValidationError(
                 "Aggregates, FIRST and LAST must look at the rows of one pattern variable", position=position
             )
-        place = next(iter(places), count)
+        copy = next(iter(copies), count)
         moved = tuple(move_inputs(e, lambda index: index % width) for e in exprs)
-        return (EVERY if place == count else place), moved
+        return (EVERY if copy == count else copy), moved
 
 
 _REFUSED = (ScalarSubquery, Exists, InSubquery, UserCall, OuterRef)

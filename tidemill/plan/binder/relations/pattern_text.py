@@ -1,7 +1,9 @@
-"""PATTERN (...): the text between the parentheses as a sequence of variables with quantifiers.
+"""PATTERN (...): parses the text between the parentheses into a sequence of variables with quantifiers.
 
-Flink's limits hold: no alternatives, no quantified groups, no exclusions, each name once; what can match no
-row at all, and a greedy quantifier at the end, would never know when it is done.
+    (A B+? C{2})    -> A once, B at least once and reluctant, C twice
+
+Flink's limits hold: no alternatives, no quantified groups, no exclusions, and each name once. A pattern must
+not match zero rows, and must not end with a greedy quantifier, because such a match would never end.
 """
 
 from __future__ import annotations
@@ -34,23 +36,23 @@ _GREEDY_END = (
 
 
 def variables(text: str, position: Position | None) -> tuple[PatternVariable, ...]:
-    """The pattern's variables in order; errors stand at ``position``."""
+    """The pattern's variables in order. Errors have the position ``position``."""
     reader = _Reader(_tokens(text, position), position)
-    found = tuple(reader.sequence())
+    sequence = tuple(reader.sequence())
     if reader.at < len(reader.tokens):
         raise SqlSyntaxError(f"PATTERN: unexpected '{reader.tokens[reader.at]}'", position=position)
-    _check(found, position)
-    return found
+    _check(sequence, position)
+    return sequence
 
 
 def _tokens(text: str, position: Position | None) -> list[str]:
-    found = []
+    tokens = []
     for token in _TOKENS.finditer(text):
-        shown = token.group().strip()
-        if shown in _REFUSED:
-            raise NotSupportedError(_REFUSED[shown], position=position)
-        found.append(shown)
-    return found
+        symbol = token.group().strip()
+        if symbol in _REFUSED:
+            raise NotSupportedError(_REFUSED[symbol], position=position)
+        tokens.append(symbol)
+    return tokens
 
 
 @dataclass(slots=True)
@@ -60,10 +62,10 @@ class _Reader:
     at: int = 0
 
     def sequence(self) -> list[PatternVariable]:
-        found: list[PatternVariable] = []
+        terms: list[PatternVariable] = []
         while self.at < len(self.tokens) and self.tokens[self.at] != ")":
-            found += self._term()
-        return found
+            terms += self._term()
+        return terms
 
     def _term(self) -> list[PatternVariable]:
         token = self._take()
@@ -112,9 +114,9 @@ class _Reader:
         return least, most
 
     def _is(self, symbol: str) -> bool:
-        found = self.at < len(self.tokens) and self.tokens[self.at] == symbol
-        self.at += found
-        return found
+        matches = self.at < len(self.tokens) and self.tokens[self.at] == symbol
+        self.at += matches
+        return matches
 
     def _take(self) -> str:
         if self.at == len(self.tokens):
@@ -123,14 +125,14 @@ class _Reader:
         return self.tokens[self.at - 1]
 
 
-def _check(found: tuple[PatternVariable, ...], position: Position | None) -> None:
-    names = [v.name for v in found]
+def _check(sequence: tuple[PatternVariable, ...], position: Position | None) -> None:
+    names = [v.name for v in sequence]
     for name in names:
         if names.count(name) > 1:
             message = f"Duplicate pattern name: {name}. Names must be unique."
             raise NotSupportedError(message, position=position)
-    if all(v.least == 0 for v in found):
+    if all(v.least == 0 for v in sequence):
         raise NotSupportedError(_EMPTY, position=position)
-    last = found[-1]
+    last = sequence[-1]
     if last.greedy and last.most != last.least and (last.least, last.most) != (0, 1):
         raise NotSupportedError(_GREEDY_END, position=position)

@@ -1,4 +1,4 @@
-"""A table as a query: Scan of its stored columns, a Project of computed ones, a Watermark."""
+"""A table as a query: a Scan of its stored columns, a Project of computed columns, a Watermark."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ START = Position(1, 1)
 def scan(
     binder: QueryBinder, table: CatalogTable, hinted: tuple[tuple[str, str], ...], context: Context
 ) -> BoundQuery:
-    """All declared columns of ``table``; ``hinted`` options override the table's own."""
+    """All declared columns of ``table``. ``hinted``: options that override the table's own options."""
     options = {**table.options, **dict(hinted)}
     stored = tuple(c for c in table.columns if c.kind is not ColumnKind.COMPUTED)
     plan: n.LogicalNode = n.Scan(
@@ -63,7 +63,7 @@ def bind_text(
     context: Context,
     position: Position = START,
 ) -> Expr:
-    """A scalar expression as text over a row of ``fields``: computed columns, watermarks."""
+    """Binds the text of a computed column or watermark over a row of ``fields``."""
     tree: exp.Expr = parse_expression(text, position)
     scope = Scope(relations=(Relation(alias="", fields=fields),))
     return binder.expressions(replace(context, scopes=()), scope, COMPUTED).bind(tree)
@@ -81,7 +81,7 @@ def _with_watermark(
 
 
 def rowtime_type(kind: t.LogicalType) -> t.LogicalType:
-    """The type of a column that became a row-time attribute."""
+    """The row-time attribute type of a column of type ``kind``."""
     if isinstance(kind, t.TimestampType):
         return replace(kind, rowtime=True)
     if isinstance(kind, t.LocalZonedTimestampType):

@@ -1,7 +1,7 @@
-"""Functions in FROM: UNNEST of a column of the row so far, user table functions, window table functions.
+"""Functions in FROM: UNNEST of a column on the left, user table functions, window table functions.
 
-UNNEST appends the element's columns to the row: a ROW's fields, KEY and VALUE of a MAP, else one column;
-with ORDINALITY a last INT column counts from 1.
+UNNEST appends the element's columns to the row: the fields of a ROW, KEY and VALUE of a MAP, otherwise one
+column. WITH ORDINALITY adds a last INT column that counts from 1.
 """
 
 from __future__ import annotations
@@ -20,9 +20,9 @@ from tidemill.plan.binder.context import Context
 from tidemill.plan.binder.expressions import user_functions
 from tidemill.plan.binder.expressions.binding import Clause, QueryBinder
 from tidemill.plan.binder.expressions.function_hints import function_hint
-from tidemill.plan.binder.naming import column_aliases, renamed
+from tidemill.plan.binder.naming import column_aliases, with_column_names
 from tidemill.plan.binder.relations import changelog_functions, table_columns, window_functions
-from tidemill.plan.binder.relations.joins import ON, kind_of, padded
+from tidemill.plan.binder.relations.joins import ON, kind_of, padded_scope
 from tidemill.plan.binder.relations.tables import Source, named_source
 from tidemill.plan.binder.scope import Relation, Scope, unique_name
 from tidemill.plan.expressions import Expr, OuterRef
@@ -49,7 +49,7 @@ def join_unnest(binder: QueryBinder, left: Source, join: exp.Expr, context: Cont
     ordinality = bool(node.args.get("offset"))
     plan = _unnest(left.plan, collection, fields, outer=outer, ordinality=ordinality)
     right = Scope(relations=(_relation(node, fields, ordinality),))
-    scope = left.scope.beside(padded(right, outer))
+    scope = left.scope.beside(padded_scope(right, outer))
     source = Source(plan=plan, scope=scope)
     if outer and join.args.get("on") is not None:
         inner = left.scope.beside(right)
@@ -60,7 +60,7 @@ def join_unnest(binder: QueryBinder, left: Source, join: exp.Expr, context: Cont
 
 
 def _is_plain(condition: Expr) -> bool:
-    """Whether a row and its element are all that the condition asks."""
+    """Whether the condition reads only the row and its element, without subqueries and user functions."""
     return not (has_subquery(condition) or has_user_call(condition)) and not any(
         isinstance(x, OuterRef) for x in condition.walk()
     )
@@ -93,7 +93,7 @@ def _with_condition(
 
 
 def bind_unnest(binder: QueryBinder, node: exp.Expr, context: Context) -> Source:
-    """UNNEST as the first item of FROM: over one row without columns that anybody sees."""
+    """UNNEST as the first item of FROM: it reads one row without visible columns."""
     collection = _collection(binder, Scope(), node, context)
     fields = _element_fields(collection.type, node)
     ordinality = bool(node.args.get("offset"))
@@ -122,7 +122,7 @@ def _unnest(
 
 
 def _appended(source: n.LogicalNode, fields: tuple[t.Field, ...], *, outer: bool) -> tuple[t.Field, ...]:
-    """The source's fields, then ``fields`` under names of their own; nullable where there may be none."""
+    """The source's fields, then ``fields`` under unique names. ``outer``: a row may lack them: nullable."""
     used = {f.name for f in source.fields}
     added = []
     for f in fields:
@@ -150,20 +150,20 @@ def _relation(node: exp.Expr, fields: tuple[t.Field, ...], ordinality: bool, off
 
 
 def _element_fields(kind: t.LogicalType, node: exp.Expr) -> tuple[t.Field, ...]:
-    found = _columns(kind)
-    if not found:
+    fields = _columns(kind)
+    if not fields:
         forms = "'UNNEST(<MULTISET>)'\n'UNNEST(<ARRAY>)'\n'UNNEST(<MAP>)'"
         raise ValidationError(
             f"Cannot apply 'UNNEST' to arguments of type 'UNNEST(<{calcite_text(kind)}>)'."
             f" Supported form(s): {forms}",
             position=position_of(node),
         )
-    return found
+    return fields
 
 
 @singledispatch
 def _columns(kind: t.LogicalType) -> tuple[t.Field, ...]:
-    """The columns of one element; none for what is no collection."""
+    """The columns of one element; none if ``kind`` is no collection."""
     return ()
 
 
@@ -182,8 +182,8 @@ def _(kind: t.MapType) -> tuple[t.Field, ...]:
 
 
 def bind_function(binder: QueryBinder, node: exp.Expr, context: Context) -> Source:
-    """TABLE(f(...)) that reads nothing of its neighbours: a window table function, one of changelogs, or
-    a user's function of constants."""
+    """TABLE(f(...)) that reads no column of its neighbours: a window or changelog function, or a user's
+    function of constants."""
     assert isinstance(node, FunctionTable)
     if _is_window(node):
         return window_functions.bind(binder, node, context)
@@ -191,7 +191,7 @@ def bind_function(binder: QueryBinder, node: exp.Expr, context: Context) -> Sour
         return changelog_functions.bind(binder, node, context)
     table = _module_table(node, context)
     if table is not None:
-        query = renamed(table_columns.scan(binder, table, (), context), column_aliases(node), node)
+        query = with_column_names(table_columns.scan(binder, table, (), context), column_aliases(node), node)
         return named_source(query, node.alias or table.path.name)
     bound, args = _user_function(binder, Scope(), node, context)
     relation = _relation(node, bound.columns.fields, False, offset=1)
@@ -200,7 +200,7 @@ def bind_function(binder: QueryBinder, node: exp.Expr, context: Context) -> Sour
 
 
 def _module_table(node: exp.Expr, context: Context) -> CatalogTable | None:
-    """The table that a module's function of one text gives, if it is such a function."""
+    """The table of a module's table function with one text argument; None for other functions."""
     name, values = str(node.this.this), _values(node.this)
     argument = values[0] if len(values) == 1 else None
     text = argument.this if isinstance(argument, exp.Literal) and argument.is_string else None
@@ -215,7 +215,7 @@ def _module_table(node: exp.Expr, context: Context) -> CatalogTable | None:
 
 
 def join_function(binder: QueryBinder, left: Source, join: exp.Expr, context: Context) -> Source | None:
-    """LATERAL TABLE(f(columns of the left)); None for a function that sees no left row."""
+    """LATERAL TABLE(f(columns of the left)); None if the function reads no left row."""
     node = join.this
     if _is_window(node) or _is_changelog(node) or not node.args.get("lateral"):
         return None
@@ -224,7 +224,7 @@ def join_function(binder: QueryBinder, left: Source, join: exp.Expr, context: Co
     outer = kind is n.JoinKind.LEFT
     plan = _correlated(left.plan, bound, args, outer=outer)
     right = Scope(relations=(_relation(node, bound.columns.fields, False),))
-    source = Source(plan=plan, scope=left.scope.beside(padded(right, outer)))
+    source = Source(plan=plan, scope=left.scope.beside(padded_scope(right, outer)))
     return _with_condition(binder, source, join, context, outer=outer)
 
 
@@ -254,7 +254,7 @@ def _user_function(
 
 
 def _values(call: exp.Expr) -> list[exp.Expr]:
-    """The arguments, without the names that some of them have."""
+    """The arguments without their names."""
     return [a.expression if isinstance(a, exp.Kwarg) else a for a in call.expressions]
 
 

@@ -1,4 +1,4 @@
-"""FROM: tables, views, derived tables, and the scope of the row they give together."""
+"""FROM: tables, views and derived tables, each with the scope of its row."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from tidemill.functions import casts
 from tidemill.plan import nodes as n
 from tidemill.plan.binder.context import BoundQuery, Context
 from tidemill.plan.binder.expressions.binding import QueryBinder
-from tidemill.plan.binder.naming import all_columns, column_aliases, renamed
+from tidemill.plan.binder.naming import all_columns, column_aliases, with_column_names
 from tidemill.plan.binder.queries import ordering
 from tidemill.plan.binder.relations import table_columns
 from tidemill.plan.binder.relations.time_travel import time_option
@@ -29,7 +29,7 @@ Options = tuple[tuple[str, str], ...]
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Source:
-    """A bound FROM item: its rows and how they are called."""
+    """A bound FROM item: its rows, and the scope that names their columns."""
 
     plan: n.LogicalNode
     scope: Scope
@@ -50,15 +50,15 @@ def bind_table(binder: QueryBinder, node: exp.Expr, context: Context) -> Source:
 
 
 def _as_of(binder: QueryBinder, node: exp.Table, version: exp.Expr, context: Context) -> Options:
-    """The table's options with the time of FOR SYSTEM_TIME AS OF."""
+    """The table's options, with the time of FOR SYSTEM_TIME AS OF as an option."""
     parts, options = tuple(p.name for p in node.parts), table_options(node)
-    found = None if _is_cte(parts, context) else context.environment.resolve(context.path(parts))
-    if not isinstance(found, CatalogTable):
+    table = None if _is_cte(parts, context) else context.environment.resolve(context.path(parts))
+    if not isinstance(table, CatalogTable):
         raise NotSupportedError(
             f"FOR SYSTEM_TIME AS OF '{'.'.join(parts)}', which is no table", position=position_of(node)
         )
-    hinted = {**found.options, **dict(options)}
-    return (*options, time_option(binder, version, found, hinted, context))
+    hinted = {**table.options, **dict(options)}
+    return (*options, time_option(binder, version, table, hinted, context))
 
 
 def _is_cte(parts: tuple[str, ...], context: Context) -> bool:
@@ -68,11 +68,11 @@ def _is_cte(parts: tuple[str, ...], context: Context) -> bool:
 def bind_named(
     binder: QueryBinder, node: exp.Table, context: Context, options: Options | None = None
 ) -> Source:
-    """The table, of whatever version; ``options``: other ones than its hints."""
+    """The table. ``options`` replace the options of its hints."""
     parts = tuple(p.name for p in node.parts)
     hinted = table_options(node) if options is None else options
     query, path = object_query(binder, parts, hinted, context, position_of(node))
-    query = renamed(query, column_aliases(node), node)
+    query = with_column_names(query, column_aliases(node), node)
     alias = node.alias or parts[-1]
     named_itself = path is not None and alias == path.name
     full = (path.catalog, path.database, path.name) if path is not None else ()
@@ -83,7 +83,7 @@ def bind_named(
 
 
 def table_options(node: exp.Expr) -> Options:
-    """The texts of OPTIONS hints; STATE_TTL and join hints belong to the select."""
+    """The options of OPTIONS hints. STATE_TTL and join hints belong to the SELECT."""
     hints = [h for h in node.args.get("hints") or () if isinstance(h, FlinkHint)]
     return tuple(option for h in hints if h.name.upper() == "OPTIONS" for option in h.options)
 
@@ -99,22 +99,22 @@ def object_query(
     if _is_cte(parts, context):
         return context.ctes[parts[0]], None
     path = context.path(parts)
-    found = context.environment.resolve(path)
-    if found is None:
+    catalog_object = context.environment.resolve(path)
+    if catalog_object is None:
         raise not_found(parts, context, position)
-    if isinstance(found, CatalogTable):
-        context.environment.check_table(found, {**found.options, **dict(options)}, position)
-        return table_columns.scan(binder, found, options, context), path
+    if isinstance(catalog_object, CatalogTable):
+        context.environment.check_table(catalog_object, {**catalog_object.options, **dict(options)}, position)
+        return table_columns.scan(binder, catalog_object, options, context), path
     if options:
-        shown = f"`{path.catalog}`.`{path.database}`.`{path.name}`"
+        view_path = f"`{path.catalog}`.`{path.database}`.`{path.name}`"
         raise ValidationError(
-            f"View '{shown}' cannot be enriched with new options. Hints can only be applied to tables.",
+            f"View '{view_path}' cannot be enriched with new options. Hints can only be applied to tables.",
             position=position,
         )
-    if isinstance(found, CatalogFrame):
-        plan = n.FrameScan(fields=found.fields, key=found.key)
-        return BoundQuery(plan=plan, names=tuple(f.name for f in found.fields)), path
-    return _view(binder, found, context, position), path
+    if isinstance(catalog_object, CatalogFrame):
+        plan = n.FrameScan(fields=catalog_object.fields, key=catalog_object.key)
+        return BoundQuery(plan=plan, names=tuple(f.name for f in catalog_object.fields)), path
+    return _view(binder, catalog_object, context, position), path
 
 
 def not_found(parts: tuple[str, ...], context: Context, position: Position | None) -> ValidationError:
@@ -127,12 +127,12 @@ def not_found(parts: tuple[str, ...], context: Context, position: Position | Non
 
 
 def _missing_namespace(parts: tuple[str, ...], context: Context) -> str:
-    """The catalog or database that is not there: the current catalog is."""
+    """The catalog or database that does not exist; the current catalog always exists."""
     return parts[0] if parts[0] != context.environment.current_catalog else parts[1]
 
 
 def _view(binder: QueryBinder, view: CatalogView, context: Context, position: Position | None) -> BoundQuery:
-    """The view's text, read in the catalog and database it was made in."""
+    """The view's query, bound in the catalog and database in which the view was created."""
     if view.path in context.views:
         chain = " -> ".join(str(p) for p in (*context.views, view.path))
         raise ValidationError(f"View '{view.path}' refers to itself: {chain}", position=position)
@@ -150,7 +150,7 @@ def _view(binder: QueryBinder, view: CatalogView, context: Context, position: Po
 
 
 def _as_created(query: BoundQuery, view: CatalogView, position: Position | None) -> BoundQuery:
-    """The view's columns as they were when it was made: their names, and their types by a cast."""
+    """The view's columns with the names and types of its creation; a cast restores a changed type."""
     names = view.column_names or query.names
     if len(names) != len(query.names):
         raise ValidationError(
@@ -161,7 +161,7 @@ def _as_created(query: BoundQuery, view: CatalogView, position: Position | None)
         )
     columns = all_columns(query.plan)
     kinds = view.column_types or tuple(column.type for column in columns)
-    typed = tuple(_of_type(*wanted, position) for wanted in zip(names, columns, kinds, strict=True))
+    typed = tuple(_of_type(*declared, position) for declared in zip(names, columns, kinds, strict=True))
     if typed == columns:
         return replace(query, names=names)
     fields = tuple(Field(f.name, x.type) for f, x in zip(query.plan.fields, typed, strict=True))
@@ -182,16 +182,16 @@ def _of_type(name: str, column: Expr, kind: LogicalType, position: Position | No
 def bind_derived(binder: QueryBinder, node: exp.Expr, context: Context) -> Source:
     """``(query) AS alias (columns)``; sees the enclosing queries but not its neighbours."""
     alias = context.alias(node)
-    query = renamed(ordering.unordered(binder.bind(node.this, context)), column_aliases(node), node)
+    query = with_column_names(ordering.unordered(binder.bind(node.this, context)), column_aliases(node), node)
     return named_source(query, alias)
 
 
 def bind_lateral(binder: QueryBinder, node: exp.Expr, context: Context) -> Source:
     """LATERAL as the first item of FROM has nothing on its left."""
     alias = context.alias(node)
-    return named_source(renamed(binder.bind(node.this, context), column_aliases(node), node), alias)
+    return named_source(with_column_names(binder.bind(node.this, context), column_aliases(node), node), alias)
 
 
 def bind_values(binder: QueryBinder, node: exp.Expr, context: Context) -> Source:
-    query = renamed(binder.bind(node, context), column_aliases(node), node)
+    query = with_column_names(binder.bind(node, context), column_aliases(node), node)
     return named_source(query, context.alias(node))

@@ -24,7 +24,7 @@ _ONLY = (
 
 
 def join_version(binder: QueryBinder, left: Source, join: exp.Expr, context: Context) -> Source | None:
-    """None where the right side is a table as it is."""
+    """The temporal join; None if the right side has no FOR SYSTEM_TIME AS OF."""
     node = join.this
     version = node.args.get("version")
     if version is None:
@@ -58,7 +58,7 @@ def join_version(binder: QueryBinder, left: Source, join: exp.Expr, context: Con
 
 
 def _time(binder: QueryBinder, left: Source, version: exp.Expr, context: Context) -> InputRef:
-    """The time attribute of the left side that is asked for."""
+    """The time attribute of the left side in FOR SYSTEM_TIME AS OF."""
     bound = binder.expressions(context, left.scope, _AS_OF).bind(version.expression)
     position = position_of(version)
     if not isinstance(bound, InputRef):
@@ -86,28 +86,28 @@ def _check_condition(condition: Expr, position: Position | None) -> None:
 
 
 def _version(time: InputRef, right: n.LogicalNode, position: Position | None) -> int:
-    """The one field of event time of the right side."""
-    found = sorted(version_times(right))
-    if not found:
+    """The index of the right side's only event-time field."""
+    row_times = sorted(version_times(right))
+    if not row_times:
         raise ValidationError(
             "Event-Time Temporal Table Join requires both primary key and row time attribute in versioned "
             "table, but no row time attribute can be found.",
             position=position,
             hint="Declare WATERMARK FOR ... in the versioned table.",
         )
-    if len(found) > 1:
-        names = ", ".join(right.fields[i].name for i in found)
+    if len(row_times) > 1:
+        names = ", ".join(right.fields[i].name for i in row_times)
         raise ValidationError(
             f"A versioned table has one row time attribute, this one has several: {names}", position=position
         )
-    kind = right.fields[found[0]].type
+    kind = right.fields[row_times[0]].type
     if type(kind) is not type(time.type):
         raise ValidationError(
             "Event-Time Temporal Table Join requires same rowtime type in left table and versioned table, but"
             f" the rowtime types are {_plain(time.type)} and {_plain(kind)}.",
             position=position,
         )
-    return found[0]
+    return row_times[0]
 
 
 def _plain(kind: t.LogicalType) -> str:

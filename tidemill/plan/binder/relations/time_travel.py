@@ -1,4 +1,4 @@
-"""``FROM t FOR SYSTEM_TIME AS OF TIMESTAMP '...'``: a table as it was, of connectors that keep versions.
+"""``FROM t FOR SYSTEM_TIME AS OF TIMESTAMP '...'``: an old version, if the connector keeps versions.
 
 The time is an option of the table: ``FROM t /*+ OPTIONS('as-of-millis' = '1690761600000') */``.
 """
@@ -27,7 +27,7 @@ _AS_OF = Clause(name="FOR SYSTEM_TIME AS OF")
 def time_option(
     binder: QueryBinder, version: exp.Expr, table: CatalogTable, options: dict[str, str], context: Context
 ) -> tuple[str, str]:
-    """The option of ``table`` that names the time, and its value. ``options``: hints applied."""
+    """The option of ``table`` for the time, and its value. ``options``: the table's, with hints applied."""
     position = position_of(version)
     key = connector(options).time_option
     if not key:
@@ -37,20 +37,20 @@ def time_option(
             hint="As the right side of a join: JOIN t FOR SYSTEM_TIME AS OF o.ts ON o.k = t.k",
         )
     bound = binder.expressions(context, Scope(relations=()), _AS_OF).bind(version.expression)
-    found = _constant(bound)
-    if not isinstance(found, datetime):
+    as_of = _constant(bound)
+    if not isinstance(as_of, datetime):
         raise ValidationError(
             "Unsupported time travel expression: the expression can not be reduced to a constant time.",
             position=position,
             hint="Write: FOR SYSTEM_TIME AS OF TIMESTAMP '2026-01-31 12:00:00'",
         )
     zone = ZoneInfo(context.environment.time_zone)
-    instant = found if found.tzinfo else found.replace(tzinfo=zone)
+    instant = as_of if as_of.tzinfo else as_of.replace(tzinfo=zone)
     return key, str((instant - datetime(1970, 1, 1, tzinfo=UTC)) // timedelta(milliseconds=1))
 
 
 def _constant(bound: Expr) -> object:
-    """The value of a time, of a text that is cast to one, or of a time and an interval; None for others."""
+    """The value of a time, of a text cast to a time, or of time plus interval; None for other expressions."""
     match bound:
         case Literal(value=value):
             return value

@@ -1,4 +1,4 @@
-"""VALUES: rows of expressions; columns EXPR$0, EXPR$1, each of the rows' least restrictive type."""
+"""VALUES: rows of expressions. Columns are EXPR$0, EXPR$1, with the rows' least restrictive types."""
 
 from __future__ import annotations
 
@@ -53,7 +53,7 @@ def _column_types(rows: list[tuple[Expr, ...]], tree: exp.Expr, context: Context
 
 
 def varying(kind: t.LogicalType, members: tuple[t.LogicalType, ...]) -> t.LogicalType:
-    """Character types of different lengths unify to VARCHAR, so that no blanks are added."""
+    """Character types of different lengths become VARCHAR, so no blanks are added."""
     lengths = {m.length for m in members if isinstance(m, t.CharType)}
     if isinstance(kind, t.CharType) and len(lengths) > 1:
         return t.VarCharType(length=kind.length, nullable=kind.nullable)
@@ -71,14 +71,14 @@ def _typed(expr: Expr, kind: t.LogicalType) -> Expr:
 
 
 def literal_cast(expr: Expr) -> Expr:
-    """A cast of a constant that only widens its type is a constant: CAST('a' AS STRING)."""
+    """A cast that only widens the type of a constant gives a constant: CAST('a' AS STRING)."""
     if isinstance(expr, Cast) and isinstance(expr.operand, Literal):
         return literals.widened(expr.operand, expr.type) or expr
     return expr
 
 
 def _rows(fields: tuple[t.Field, ...], rows: list[tuple[Expr, ...]]) -> n.LogicalNode:
-    """One Values node where all cells are constants, else a UNION ALL of one-row projections."""
+    """One Values node if all cells are constants, otherwise a UNION ALL of one-row projections."""
     constants = [tuple(_constant(x, f.type) for x, f in zip(r, fields, strict=True)) for r in rows]
     if all(c is not None for row in constants for c in row):
         cells = tuple(tuple(c for c in row if c is not None) for row in constants)

@@ -1,4 +1,4 @@
-"""Window table functions, ``TABLE(TUMBLE(...))``: the rows with their windows' columns.
+"""Window table functions, ``TABLE(TUMBLE(...))``: the input's rows with the columns of their windows.
 
 Adds window_start and window_end, TIMESTAMP(3) NOT NULL, and window_time, which is a time attribute as
 the time column is. Arguments are positional or named (DATA, TIMECOL, SIZE, SLIDE, STEP, GAP, OFFSET).
@@ -17,7 +17,7 @@ from tidemill.operators.window.assigners.kind import WindowKind
 from tidemill.plan import nodes as n
 from tidemill.plan.binder.context import BoundQuery, Context
 from tidemill.plan.binder.expressions.binding import Clause, ExpressionBinder, QueryBinder
-from tidemill.plan.binder.naming import column_aliases, renamed
+from tidemill.plan.binder.naming import column_aliases, with_column_names
 from tidemill.plan.binder.relations.tables import Source, bind_table, named_source
 from tidemill.plan.binder.scope import Scope, nearest, unique_name
 from tidemill.plan.expressions import Literal
@@ -32,14 +32,14 @@ START = t.TimestampType(precision=3, nullable=False)
 def bind(binder: QueryBinder, node: exp.Expr, context: Context) -> Source:
     call = node.this
     kind = kinds()[str(call.this).upper()]
-    given = _arguments(kind, call)
-    data, time_column = given["DATA"], given["TIMECOL"]
+    arguments = _arguments(kind, call)
+    data, time_column = arguments["DATA"], arguments["TIMECOL"]
     if not isinstance(data, TableArgument | exp.Subquery) or not isinstance(time_column, Descriptor):
         raise _mismatch(call)
     source = _data(binder, data, context)
     time = _time_index(source, time_column)
     constants = binder.expressions(context, Scope(), WINDOW)
-    sizes = {name: length(constants, given[name]) for name in kind.parameters if name in given}
+    sizes = {name: length(constants, arguments[name]) for name in kind.parameters if name in arguments}
     _check(kind, sizes, call)
     fields = source.plan.fields
     window = n.WindowTableFunction(
@@ -55,33 +55,33 @@ def bind(binder: QueryBinder, node: exp.Expr, context: Context) -> Source:
         position=position_of(call),
     )
     names = (*source.names, "window_start", "window_end", "window_time")
-    query = renamed(BoundQuery(plan=window, names=names), column_aliases(node), node)
+    query = with_column_names(BoundQuery(plan=window, names=names), column_aliases(node), node)
     return named_source(query, context.alias(node))
 
 
 def _arguments(kind: WindowKind, call: exp.Expr) -> dict[str, exp.Expr]:
     names = ("DATA", "TIMECOL", *kind.parameters)
-    given: dict[str, exp.Expr] = {}
+    arguments: dict[str, exp.Expr] = {}
     for index, node in enumerate(call.expressions):
         if isinstance(node, exp.Kwarg):
-            given[node.this.name.upper()] = node.expression
+            arguments[node.this.name.upper()] = node.expression
         elif index < len(names):
-            given[names[index]] = node
+            arguments[names[index]] = node
         else:
             raise _mismatch(call)
-    unknown = [name for name in given if name not in names]
-    if unknown or not set(names[: 2 + kind.required]) <= set(given):
+    unknown = [name for name in arguments if name not in names]
+    if unknown or not set(names[: 2 + kind.required]) <= set(arguments):
         raise _mismatch(call)
-    return given
+    return arguments
 
 
 def _mismatch(call: exp.Expr) -> ValidationError:
     name = str(call.this).upper()
     parameters = kinds()[name].parameters
     parts = [f"{p.lower()}" for p in parameters]
-    shown = ", ".join(("TABLE table_name", "DESCRIPTOR(timecol)", *parts))
+    signature = ", ".join(("TABLE table_name", "DESCRIPTOR(timecol)", *parts))
     return ValidationError(
-        f"Supported form(s): {name}({shown})",
+        f"Supported form(s): {name}({signature})",
         position=position_of(call),
         expected=("DATA", "TIMECOL", *parameters),
     )
@@ -128,7 +128,7 @@ def length(binder: ExpressionBinder, node: exp.Expr) -> Length:
 
 
 def millis(sizes: Mapping[str, Length], name: str) -> int:
-    """The size of that name; 0 where there is none, or it is in months."""
+    """The size ``name`` in ms; 0 if it is missing or in months."""
     in_months, size = sizes.get(name, (False, 0))
     return 0 if in_months else size
 
@@ -136,12 +136,12 @@ def millis(sizes: Mapping[str, Length], name: str) -> int:
 def months(
     kind: WindowKind, call: exp.Expr, sizes: Mapping[str, Length], names: tuple[str, str, str]
 ) -> n.Months | None:
-    """What of size, slide and offset, which have these ``names``, is in months; None where nothing is."""
+    """The size, slide and offset called ``names`` that are in months; None if none of them is."""
     counted = [count if is_months else 0 for is_months, count in (sizes.get(x, (False, 0)) for x in names)]
     if not any(counted):
         return None
     size, slide, offset = counted
-    if kind.made_by_rows:
+    if kind.is_data_driven:
         message = f"{kind.name} by months or years: its intervals are days to seconds"
         raise ValidationError(message, position=position_of(call))
     if (
@@ -164,7 +164,7 @@ def _check(kind: WindowKind, sizes: Mapping[str, Length], call: exp.Expr) -> Non
             message = f"{kind.name} requires a positive {name.lower()}"
             raise ValidationError(message, position=position_of(call))
     (_, offset), (_, size) = (sizes.get(name, (False, 0)) for name in ("OFFSET", kind.size))
-    if kind.cumulates and not kind.made_by_rows:
+    if kind.cumulates and not kind.is_data_driven:
         _check_step(kind, sizes[kind.slide], sizes[kind.size], call)
     if not offset:
         return
@@ -172,10 +172,10 @@ def _check(kind: WindowKind, sizes: Mapping[str, Length], call: exp.Expr) -> Non
     span, shift = (spans[list(sizes).index(name)] for name in (kind.size, "OFFSET"))
     if abs(shift) >= span:
         unit = "months" if sizes[kind.size][0] else "ms"
-        shown = "months" if sizes["OFFSET"][0] else "ms"
+        offset_unit = "months" if sizes["OFFSET"][0] else "ms"
         raise ValidationError(
             f"{kind.name} table function parameters must satisfy abs(offset) < size, but got size"
-            f" {size}{unit} and offset {offset}{shown}.",
+            f" {size}{unit} and offset {offset}{offset_unit}.",
             position=position_of(call),
         )
 

@@ -22,7 +22,7 @@ from tidemill.files.fence import OPEN, Fence
 from tidemill.functions.literals import literal_sql
 from tidemill.functions.values import marked, unmarked
 from tidemill.physical.batch import nodes as b
-from tidemill.physical.batch.arrival import asked, by_kernel
+from tidemill.physical.batch.arrival import ordered_inputs, runs_in_kernel
 from tidemill.physical.batch.slices import Slices, by_slices
 from tidemill.plan.constants import FEW_ROWS
 from tidemill.plan.expressions import SortKey
@@ -198,8 +198,8 @@ class BatchFrames:
             node, rows = parts
             below = self.views.of(rows, tuple(f.name for f in node.input.fields))
         else:
-            below = self.rows(node.input, *asked(node, sequenced))
-        if by_kernel(node):
+            below = self.rows(node.input, *ordered_inputs(node, sequenced))
+        if runs_in_kernel(node):
             found: Relation | DataFrame = kernel_frame(node, below.frame())
         else:
             found = aggregated(node, below, self.zone, self.quick)
@@ -237,7 +237,7 @@ class BatchFrames:
 
     @make.register
     def _(self, node: b.OverAggregate, sequenced: bool = False) -> Relation | DataFrame:
-        below = self.rows(node.input, *asked(node, sequenced))
+        below = self.rows(node.input, *ordered_inputs(node, sequenced))
         made = over_rows(node, below, self.zone, self.quick)
         names = _names(node.fields, sequenced)
         if isinstance(made, DataFrame):
@@ -246,7 +246,7 @@ class BatchFrames:
 
     @make.register
     def _(self, node: b.Match, sequenced: bool = False) -> DataFrame:
-        frame = match_frame(node, self.frame(node.input, *asked(node, sequenced)), self.zone)
+        frame = match_frame(node, self.frame(node.input, *ordered_inputs(node, sequenced)), self.zone)
         return _with_sequence(frame) if sequenced else frame
 
     @make.register
@@ -293,7 +293,7 @@ class BatchFrames:
         mark = None if sequenced else existence(node)
         if mark is not None:
             return with_existence(node, mark, self.rows(node.left), self.rows(mark.members), self.zone)
-        left, right = map(self.rows, node.inputs, asked(node, sequenced))
+        left, right = map(self.rows, node.inputs, ordered_inputs(node, sequenced))
         if node.null_aware:
             made = not_in(node, left, right, self.zone, self.quick)
         else:
@@ -302,13 +302,13 @@ class BatchFrames:
 
     @make.register
     def _(self, node: b.TemporalJoin, sequenced: bool = False) -> DataFrame:
-        left, right = map(self.frame, node.inputs, asked(node, sequenced))
+        left, right = map(self.frame, node.inputs, ordered_inputs(node, sequenced))
         frame = temporal_frame(node, left, right, self.zone)
         return _with_sequence(frame) if sequenced else frame
 
     @make.register
     def _(self, node: b.LookupJoin, sequenced: bool = False) -> DataFrame:
-        source = self.frame(node.input, *asked(node, sequenced))
+        source = self.frame(node.input, *ordered_inputs(node, sequenced))
         frame = lookup_frame(node, source, self.zone, self.fence)
         return _with_sequence(frame) if sequenced else frame
 

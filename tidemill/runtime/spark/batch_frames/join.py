@@ -17,7 +17,7 @@ from dataclasses import dataclass, replace
 from tidemill.errors import NotSupportedError
 from tidemill.functions.values import marked, matching, unmarked
 from tidemill.physical.batch.nodes import Aggregate, Calc, Join
-from tidemill.physical.batch.volumes import volume
+from tidemill.physical.batch.volumes import read_bytes
 from tidemill.physical.conditions import loose_pair
 from tidemill.physical.joins.planning import split_condition
 from tidemill.plan.expressions import Call, Expr, InputRef
@@ -114,7 +114,7 @@ def not_in(node: Join, left: Relation, right: Relation, zone: str, quick: bool) 
     _refuse_calls_across(node)
     parts = [(part, loose_pair(part, len(node.left.fields))) for part in conjuncts(node.condition)]
     pairs = [pair for _, pair in parts if pair is not None]
-    read = volume(node.right)
+    read = read_bytes(node.right)
     small = bool(node.broadcast) or (quick and read is not None and read <= _QUICKLY_SENT)
     if small and len(parts) == len(pairs) == 1 and compares_alike(*pairs[0]):
         _, translator = _qualified(node, zone)

@@ -38,7 +38,7 @@ def windowed(
     # A row without a time is in no window.
     frame = frame.where(F.col(time).isNotNull())
     window = window_of(node)
-    if not node.kind.made_by_rows:
+    if not node.kind.is_data_driven:
         return frame.selectExpr(*kept, *hidden, window_rows(window, time, names))
     keys = [F.expr(marked(quote(fields[i].name), fields[i].type)) for i in node.partition]
     frame = frame.selectExpr(*kept, *hidden, f"{milliseconds(window, time)} AS {quote(_AT)}")

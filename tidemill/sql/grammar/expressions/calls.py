@@ -54,10 +54,10 @@ class Calls:
             name = self._argument_name()
             self.cursor.expect("=>")
             return place(exp.Kwarg(this=exp.Var(this=name), expression=self._argument()), token)
-        found = self._special_argument() or self.nested.expression()
-        if isinstance(found, exp.Subquery) and self.cursor.at("PARTITION"):
-            return place(self.tables.keyed(found.this), token)
-        return found
+        value = self._special_argument() or self.nested.expression()
+        if isinstance(value, exp.Subquery) and self.cursor.at("PARTITION"):
+            return place(self.tables.keyed(value.this), token)
+        return value
 
     def _argument_name(self) -> str:
         if self.cursor.at_kind(Kind.WORD):

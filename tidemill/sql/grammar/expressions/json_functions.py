@@ -63,15 +63,15 @@ class JsonFunctions:
 
     def _behaviors(self, allowed: tuple[str, ...]) -> dict[str, x.JsonBehavior]:
         """``<behavior> ON EMPTY <behavior> ON ERROR``, each at most once."""
-        found: dict[str, x.JsonBehavior] = {}
+        behaviors: dict[str, x.JsonBehavior] = {}
         while self.cursor.at_any(*allowed):
             behavior = self._behavior()
             self.cursor.expect("ON")
             slot = "on_" + self.cursor.expect_any("EMPTY", "ERROR").lower()
-            if slot in found:
+            if slot in behaviors:
                 self.cursor.fail(")")
-            found[slot] = behavior
-        return found
+            behaviors[slot] = behavior
+        return behaviors
 
     def _behavior(self) -> x.JsonBehavior:
         token = self.cursor.advance()

@@ -81,7 +81,7 @@ class Literals:
         text = self.cursor.string() if self.cursor.at_kind(Kind.STRING) else self.cursor.number()
         start, sizes = self._qualifier(_UNITS)
         end, finest = self._qualifier(_FINER.get(start, ())) if self.cursor.take("TO") else (None, sizes[1:])
-        precision, fraction = (next(iter(given), None) for given in (sizes, finest))
+        precision, fraction = (next(iter(precisions), None) for precisions in (sizes, finest))
         node = x.IntervalLiteral(
             this=text, negative=negative, start=start, precision=precision, end=end, fraction=fraction
         )

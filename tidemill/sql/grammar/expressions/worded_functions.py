@@ -1,6 +1,6 @@
-"""Functions with words between their arguments: ``EXTRACT(DAY FROM t)``, ``TRIM(BOTH 'x' FROM s)``.
+"""Functions with keywords between their arguments: ``EXTRACT(DAY FROM t)``, ``TRIM(BOTH 'x' FROM s)``.
 
-Where the words say nothing that commas would not, the call is plain: F(a WORD b) is F(a, b).
+If the keywords only separate arguments, the call is plain: F(a WORD b) is F(a, b).
 """
 
 from __future__ import annotations

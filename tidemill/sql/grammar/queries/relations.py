@@ -101,7 +101,7 @@ class Relations:
         return self._table()
 
     def _refuse(self, *names: str) -> None:
-        """NotSupportedError where one of the functions ``names`` is called, whose arguments have a syntax of
+        """NotSupportedError if one of the functions ``names`` is called, whose arguments have a syntax of
         their own."""
         if self.cursor.current.upper in names and self.cursor.peek().upper == "(":
             self.cursor.refuse(f"The table function {self.cursor.current.upper}")
@@ -172,8 +172,8 @@ class Relations:
             call = place(exp.Anonymous(this=name, expressions=self.calls.arguments()), token)
             return x.FunctionTable(this=call, lateral=False)
         node = place(named(parts), token)
-        if given := hints(self.cursor):
-            node.set("hints", given)
+        if table_hints := hints(self.cursor):
+            node.set("hints", table_hints)
         version = self._version()
         if version is not None:
             node.set("version", version)

@@ -31,8 +31,8 @@ class Selects:
         token = self.cursor.current
         self.cursor.expect("SELECT")
         node = exp.Select()
-        if given := hints(self.cursor):
-            node.set("hint", exp.Hint(expressions=given))
+        if select_hints := hints(self.cursor):
+            node.set("hint", exp.Hint(expressions=select_hints))
         if self.cursor.at("STREAM"):
             self.cursor.refuse("SELECT STREAM")
         if self.cursor.take_any("DISTINCT", "ALL") == "DISTINCT":

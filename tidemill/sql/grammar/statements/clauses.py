@@ -27,7 +27,7 @@ def with_properties(cursor: Cursor) -> s.Options:
 
 
 def comment(cursor: Cursor) -> str:
-    """The text of COMMENT, '' where there is none."""
+    """The text of COMMENT, '' if there is none."""
     return cursor.string() if cursor.take("COMMENT") else ""
 
 

@@ -103,9 +103,9 @@ class Creates:
         path = self.cursor.names()
         inputs, outputs = (self._model_columns(word) for word in ("INPUT", "OUTPUT"))
         if bool(inputs) != bool(outputs):
-            empty, given = ("Input", "output") if outputs else ("Output", "input")
+            empty, other = ("Input", "output") if outputs else ("Output", "input")
             raise SqlSyntaxError(
-                f"{empty} column list can not be empty with non-empty {given} column list.",
+                f"{empty} column list can not be empty with non-empty {other} column list.",
                 position=token.position,
             )
         comment = clauses.comment(self.cursor)

@@ -27,10 +27,10 @@ class CreateTables:
     def replace_table(self, token: Token) -> s.CreateTable:
         """Behind REPLACE: the table must be there."""
         self.cursor.expect("TABLE")
-        made = self.create_table(token, temporary=False, or_replace=True)
-        if made.query is None:
+        create = self.create_table(token, temporary=False, or_replace=True)
+        if create.query is None:
             self.cursor.fail("AS")
-        return replace(made, must_exist=True)
+        return replace(create, must_exist=True)
 
     def create_table(self, token: Token, *, temporary: bool, or_replace: bool = False) -> s.CreateTable:
         """Behind CREATE [OR REPLACE] [TEMPORARY] TABLE."""

@@ -23,7 +23,7 @@ class Inserts:
 
     def insert(self, token: Token) -> s.Insert:
         overwrite = self.cursor.expect_any("INTO", "OVERWRITE") == "OVERWRITE"
-        place = self.cursor.current
+        target_token = self.cursor.current
         target = self.cursor.names()
         hints = self._target_options()
         partition = self._partition()
@@ -33,7 +33,7 @@ class Inserts:
         conflict = self._conflict()
         return s.Insert(
             target=target,
-            target_position=place.position,
+            target_position=target_token.position,
             query=query,
             columns=columns,
             partition=partition,
@@ -54,8 +54,8 @@ class Inserts:
         return self.members(first)
 
     def _target_options(self) -> s.Options:
-        given = hints(self.cursor)
-        return tuple(option for hint in given if hint.name == "OPTIONS" for option in hint.options)
+        target_hints = hints(self.cursor)
+        return tuple(option for hint in target_hints if hint.name == "OPTIONS" for option in hint.options)
 
     def _partition(self) -> tuple[tuple[str, exp.Expression | None], ...]:
         return tuple(self.cursor.wrapped(self._partition_pair)) if self.cursor.take("PARTITION") else ()

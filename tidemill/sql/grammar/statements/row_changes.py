@@ -24,24 +24,24 @@ class RowChanges:
 
     def delete(self, token: Token) -> s.Delete:
         self.cursor.expect("FROM")
-        place = self.cursor.current
+        target_token = self.cursor.current
         target, condition = self.cursor.names(), self._condition()
         return s.Delete(
             target=target,
-            target_position=place.position,
+            target_position=target_token.position,
             condition=condition,
             text=self.cursor.text_since(token),
             position=token.position,
         )
 
     def update(self, token: Token) -> s.Update:
-        place = self.cursor.current
+        target_token = self.cursor.current
         target = self.cursor.names()
         self.cursor.expect("SET")
         assignments, condition = self.cursor.separated(self._assignment), self._condition()
         return s.Update(
             target=target,
-            target_position=place.position,
+            target_position=target_token.position,
             assignments=tuple(assignments),
             condition=condition,
             text=self.cursor.text_since(token),
@@ -49,10 +49,10 @@ class RowChanges:
         )
 
     def _assignment(self) -> s.Assignment:
-        place = self.cursor.current
+        column_token = self.cursor.current
         column = self.cursor.identifier().name
         self.cursor.expect("=")
-        return s.Assignment(column=column, value=self.trees.expression(), position=place.position)
+        return s.Assignment(column=column, value=self.trees.expression(), position=column_token.position)
 
     def _condition(self) -> exp.Expression | None:
         return self.trees.expression() if self.cursor.take("WHERE") else None

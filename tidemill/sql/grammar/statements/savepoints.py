@@ -32,11 +32,11 @@ def _build_savepoint(cursor: Cursor, trees: Trees, path: str, token: Token) -> s
 
 def _state_query(cursor: Cursor, trees: Trees) -> s.StateQuery:
     """``table [(columns)] AS query``."""
-    place = cursor.current.position
+    start_token = cursor.current.position
     table = cursor.identifier().name
     columns = cursor.name_list() if cursor.at("(") else ()
     cursor.expect("AS")
-    return s.StateQuery(table=table, columns=columns, query=trees.query(), position=place)
+    return s.StateQuery(table=table, columns=columns, query=trees.query(), position=start_token)
 
 
 def show_savepoints(cursor: Cursor, token: Token) -> s.ShowSavepoints:

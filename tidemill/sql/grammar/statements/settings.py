@@ -82,16 +82,16 @@ def verify_job(cursor: Cursor, token: Token) -> s.VerifyJob:
 def stop_job(cursor: Cursor, token: Token) -> s.StopJob:
     cursor.expect("JOB")
     job_id = cursor.string()
-    given: set[str] = set()
+    options: set[str] = set()
     while cursor.take("WITH"):
-        given.add(cursor.expect_any("SAVEPOINT", "DRAIN"))
-    if given == {"DRAIN"}:
+        options.add(cursor.expect_any("SAVEPOINT", "DRAIN"))
+    if options == {"DRAIN"}:
         message = "WITH DRAIN could only be used after WITH SAVEPOINT."
         raise SqlSyntaxError(message, position=token.position)
     return s.StopJob(
         job_id=job_id,
-        savepoint="SAVEPOINT" in given,
-        drain="DRAIN" in given,
+        savepoint="SAVEPOINT" in options,
+        drain="DRAIN" in options,
         text=cursor.text_since(token),
         position=token.position,
     )

@@ -1,4 +1,4 @@
-"""Which statement a text is: the table of first words, and the statements that run queries."""
+"""The table of statements by their first words, and the statements that run queries."""
 
 from __future__ import annotations
 
@@ -182,14 +182,14 @@ class Statements:
         return self._query(first)
 
     def _explained_create(self, first: Token) -> s.CreateTable:
-        made = self._create(first)
-        if not isinstance(made, s.CreateTable) or made.query is None:
+        create = self._create(first)
+        if not isinstance(create, s.CreateTable) or create.query is None:
             raise SqlSyntaxError(
                 "Unsupported CREATE OR REPLACE statement for EXPLAIN. The statement must define a query "
                 "using the AS clause (i.e. CTAS/RTAS statements).",
                 position=first.position,
             )
-        return made
+        return create
 
     _FIRST_WORDS: ClassVar[dict[str, Callable[[Statements, Token], s.Statement]]] = {
         "INSERT": lambda self, token: self._inserts().insert(token),

@@ -1,4 +1,5 @@
-"""Values as Java prints them: shortest digits, ``1.0E10`` from ten million on and below 0.001."""
+"""Texts of floats and decimals as Java prints them: shortest digits, and an exponent from ten million on and
+below 0.001. Examples: 1e10 is ``1.0E10``, 100 is ``100.0``, 0.0001 is ``1.0E-4``."""
 
 from __future__ import annotations
 
@@ -35,7 +36,7 @@ def _java(value: float, shortest: str) -> str:
 
 
 def _digits(text: str) -> tuple[str, int]:
-    """Significant digits and the power of ten of the first one."""
+    """The significant digits, and the power of ten of the first digit."""
     mantissa, _, exponent = text.lower().partition("e")
     whole, _, fraction = mantissa.partition(".")
     digits = whole + fraction

@@ -1,0 +1,119 @@
+"""Jobs that run twice, their epochs as Spark jobs and in resident workers, over the same random input."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass
+from pathlib import Path
+from random import Random
+from unittest.mock import patch
+
+from tests.runtime.running import Session
+from tests.visible import lines
+from tidemill.runtime.spark.epoch.facts import EpochFacts
+from tidemill.runtime.spark.resident import workers
+from tidemill.runtime.spark.resident.epochs import ResidentEpochs
+
+ROWS = 60
+_STARTS = 1_714_521_600
+"""2024-05-01 00:00:00 UTC."""
+
+
+def make_input(folder: Path, chance: Random) -> list[str]:
+    """Statements for the tables ``a`` and ``b``, whose times are out of order, and ``r``, with versions."""
+    folder.mkdir(parents=True, exist_ok=True)
+    made = []
+    for name in "ab":
+        times = sorted(chance.randint(0, 90) for _ in range(ROWS))
+        texts = [
+            f"{_time(max(0, t - late))},{chance.randint(1, 4)},{chance.randint(0, 9)},{n}"
+            for n, t in enumerate(times)
+            for late in [chance.choice((0, 0, 1, 3, 12))]
+        ]
+        (folder / f"{name}.csv").write_text("\n".join(texts) + "\n")
+        made.append(
+            f"CREATE TABLE {name} (ts TIMESTAMP(3), k BIGINT, v BIGINT, id BIGINT, "
+            "WATERMARK FOR ts AS ts - INTERVAL '2' SECOND) "
+            f"WITH ('connector'='filesystem', 'path'='{folder}/{name}.csv', 'format'='csv')"
+        )
+    changes = [
+        {"before": None, "after": {"ts": _time(t), "k": k, "rate": chance.randint(1, 9)}, "op": "c"}
+        for t in range(0, 90, 15)
+        for k in range(1, 5)
+    ]
+    (folder / "r.json").write_text("".join(f"{json.dumps(change)}\n" for change in changes))
+    made.append(
+        "CREATE TABLE r (ts TIMESTAMP(3), k BIGINT, rate BIGINT, PRIMARY KEY (k) NOT ENFORCED, "
+        "WATERMARK FOR ts AS ts) "
+        f"WITH ('connector'='filesystem', 'path'='{folder}/r.json', 'format'='debezium-json')"
+    )
+    return made
+
+
+def _time(second: int) -> str:
+    return f"2024-05-01 00:{second // 60:02d}:{second % 60:02d}"
+
+
+@dataclass(slots=True)
+class Heard:
+    """How the epochs of jobs ran, by number, in resident workers or as Spark jobs; what failed in workers."""
+
+    resident: list[int]
+    spark: list[int]
+    failures: list[str]
+
+
+@contextmanager
+def heard() -> Iterator[Heard]:
+    """Jobs that start here wait long for their workers: the machine may be busy."""
+    found, plain, failed = Heard([], [], []), ResidentEpochs.run, ResidentEpochs._failed
+
+    def run(
+        epochs: ResidentEpochs, facts: EpochFacts, discard: Callable[[], None]
+    ) -> dict[str, list[str]] | None:
+        made = plain(epochs, facts, discard)
+        (found.spark if made is None else found.resident).append(facts.epoch)
+        return made
+
+    def fail(epochs: ResidentEpochs, error: Exception, epoch: int) -> None:
+        found.failures.append(str(error))
+        failed(epochs, error, epoch)
+
+    with (
+        patch.object(ResidentEpochs, "run", run),
+        patch.object(ResidentEpochs, "_failed", fail),
+        patch.object(workers, "START_SECONDS", 300.0),
+        patch.object(workers, "PAUSE_SECONDS", 0.0),
+    ):
+        yield found
+
+
+def sinks(folder: Path, count: int) -> list[str]:
+    return [
+        f"CREATE TABLE s{i} (x BIGINT, y BIGINT) "
+        f"WITH ('connector'='filesystem', 'path'='{folder}/s{i}', 'format'='debezium-json')"
+        for i in range(count)
+    ]
+
+
+def inserts(queries: tuple[str, ...]) -> str:
+    made = "".join(f"INSERT INTO s{i} {query}; " for i, query in enumerate(queries))
+    return f"EXECUTE STATEMENT SET BEGIN {made}END"
+
+
+def changes(folder: Path, count: int) -> list[list[str]]:
+    """The lines of each sink."""
+    return [lines(folder / f"s{i}") for i in range(count)]
+
+
+def options(rows: int, *, resident: bool, checkpoint: Path | None = None) -> dict[str, str]:
+    made = {"tidemill.epoch.max-rows": str(rows), "tidemill.epoch.resident": str(resident).lower()}
+    made["parallelism.default"] = "2"
+    return made if checkpoint is None else {**made, "execution.checkpointing.dir": str(checkpoint)}
+
+
+def ran(session: Session, tables: list[str], folder: Path, queries: tuple[str, ...]) -> list[list[str]]:
+    session.execute(*tables, *sinks(folder, len(queries)), inserts(queries))
+    return changes(folder, len(queries))

@@ -1,0 +1,80 @@
+"""Which jobs have resident epochs, and how EXPLAIN and a warning say why others have not."""
+
+from __future__ import annotations
+
+import logging
+from pathlib import Path
+
+import pytest
+from pyspark.sql import SparkSession
+
+from tests.runtime.running import Session
+from tests.runtime.spark.resident.jobs import heard
+from tidemill.session.context import SessionContext
+from tidemill.session.dispatch import execute
+from tidemill.sql.parser import parse_statement
+
+_SPARK_JOBS = "Epochs are Spark jobs, because "
+TABLES = (
+    "CREATE TABLE a (k BIGINT, v STRING, l ARRAY<BIGINT>, p AS PROCTIME()) WITH ('connector'='datagen')",
+    "CREATE TABLE f (k BIGINT, v STRING) WITH ('connector'='filesystem', 'path'='/p', 'format'='csv')",
+    "CREATE TABLE j (k BIGINT, v STRING) "
+    "WITH ('connector'='jdbc', 'url'='jdbc:postgresql://h/d', 'table-name'='j')",
+    "CREATE TABLE s (x BIGINT, y STRING) WITH ('connector'='print')",
+    "CREATE TABLE c (x STRING, y BIGINT) WITH ('connector'='blackhole')",
+)
+
+
+def epochs(query: str, *options: str) -> str:
+    """The line of EXPLAIN about them; '' for none."""
+    context = SessionContext()
+    for text in (*TABLES, "SET 'tidemill.epoch.resident' = 'true'", *options):
+        execute(parse_statement(text), context)
+    ((text,),) = list(execute(parse_statement(f"EXPLAIN EXECUTION_PLAN {query}"), context).collect())
+    return "".join(line for line in str(text).splitlines() if "pochs are " in line)
+
+
+@pytest.mark.parametrize(
+    ("query", "why"),
+    [
+        ("INSERT INTO c SELECT v, COUNT(*) FROM f GROUP BY v", ""),
+        ("INSERT INTO c SELECT v, COUNT(*) FROM a GROUP BY v", ""),
+        ("SELECT v, COUNT(*) FROM f GROUP BY v", "the JVM converts the rows of a SELECT for the driver"),
+        (
+            "INSERT INTO s SELECT k, v FROM f UNION ALL SELECT k, v FROM a",
+            "the JVM puts the rows of a UNION together",
+        ),
+        ("INSERT INTO s SELECT u, v FROM a, UNNEST(l) AS t (u)", "the JVM evaluates a table function"),
+        ("INSERT INTO s SELECT k, v FROM j", "Spark reads scan"),
+        ("INSERT INTO s SELECT k, REGEXP_REPLACE(v, '(?=a)', 'b') FROM f", "the JVM evaluates an expression"),
+        (
+            "INSERT INTO s SELECT a.k, j.v FROM a JOIN j FOR SYSTEM_TIME AS OF a.p ON a.k = j.k",
+            "a lookup join asks outside of the workers that have the rows",
+        ),
+    ],
+)
+def test_explain_says_why(query: str, why: str) -> None:
+    said = epochs(query)
+    assert said == "Small epochs are resident" if not why else said.startswith(f"{_SPARK_JOBS}{why}")
+
+
+def test_explain_says_nothing_unless_asked() -> None:
+    assert epochs("INSERT INTO s SELECT k, v FROM f", "RESET 'tidemill.epoch.resident'") == ""
+
+
+def test_a_job_that_cannot_warns_once(
+    spark: SparkSession, tmp_path: Path, caplog: pytest.LogCaptureFixture
+) -> None:
+    (tmp_path / "t.csv").write_text("1\n2\n")
+    session = Session({"tidemill.epoch.resident": "true", "tidemill.epoch.max-rows": "1"})
+    session.execute(
+        f"CREATE TABLE t (x INT) WITH ('connector'='filesystem', 'path'='{tmp_path}/t.csv', 'format'='csv')"
+    )
+    with caplog.at_level(logging.WARNING, "tidemill"), heard() as found:
+        assert session.changes("SELECT x + 1 FROM t") == [("+I", (2,)), ("+I", (3,))]
+    (warning,) = (r.getMessage() for r in caplog.records if "resident" in r.getMessage())
+    assert warning == (
+        "'tidemill.epoch.resident' has no effect on this job: "
+        "the JVM converts the rows of a SELECT for the driver."
+    )
+    assert found.resident == found.spark == []

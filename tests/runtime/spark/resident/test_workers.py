@@ -1,0 +1,188 @@
+"""The Spark job whose workers stay: its slots, its end, and what a lost worker or a failed task leaves."""
+
+from __future__ import annotations
+
+import logging
+import os
+import signal
+import threading
+import time
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from random import Random
+from unittest.mock import patch
+
+import pytest
+from pyspark import SparkContext
+from pyspark.sql import SparkSession
+
+from tests.runtime.running import Session
+from tests.runtime.spark.resident.jobs import heard, inserts, make_input, options, ran, sinks
+from tidemill.errors import TidemillError
+from tidemill.runtime.progress import EpochProgress
+from tidemill.runtime.spark.resident import workers
+from tidemill.runtime.spark.resident.epochs import ResidentEpochs
+from tidemill.runtime.spark.resident.workers import resident_workers
+from tidemill.runtime.spark.settings import SOCKET_FOLDER
+
+COUNTS = ("SELECT k AS x, COUNT(*) AS y FROM a GROUP BY k",)
+_PATIENCE = 60.0
+
+
+def eventually(what: Callable[[], bool]) -> None:
+    end = time.monotonic() + _PATIENCE
+    while not what():
+        assert time.monotonic() < end, "it has not come about"
+        time.sleep(0.02)
+
+
+def active(context: SparkContext) -> int:
+    return len(context.statusTracker().getActiveJobsIds())
+
+
+def sockets(context: SparkContext) -> set[str]:
+    """The sockets of resident workers, also of other processes. PySpark's own sockets have other names."""
+    folder = context.getConf().get(SOCKET_FOLDER) or ""
+    return {name for name in os.listdir(folder) if name.startswith(workers.SOCKET)}
+
+
+@pytest.fixture
+def tables(tmp_path: Path) -> list[str]:
+    return make_input(tmp_path / "input", Random(11))
+
+
+@pytest.fixture
+def slots_are_free(spark: SparkSession) -> Iterator[None]:
+    """Before and after the test."""
+    eventually(lambda: active(spark.sparkContext) == 0)
+    before = sockets(spark.sparkContext)
+    yield
+    eventually(lambda: active(spark.sparkContext) == 0)
+    eventually(lambda: sockets(spark.sparkContext) <= before)
+
+
+@pytest.mark.usefixtures("slots_are_free")
+def test_slots_come_back_with_the_end_of_the_job(
+    spark: SparkSession, tables: list[str], tmp_path: Path
+) -> None:
+    session, seen = Session(options(10, resident=True)), []
+
+    def look(progress: EpochProgress) -> None:
+        seen.append(resident_workers(spark.sparkContext).are_there)
+
+    session.environment.context.on_progress = look
+    with heard() as found:
+        ran(session, tables, tmp_path, COUNTS)
+    assert any(seen)
+    assert found.failures == []
+    assert not resident_workers(spark.sparkContext).are_there
+
+
+@pytest.mark.usefixtures("slots_are_free")
+def test_slots_come_back_while_no_epoch_runs(spark: SparkSession, tables: list[str], tmp_path: Path) -> None:
+    """A job that waits for input holds none."""
+    waiting = tables[0].replace("'format'", "'source.monitor-interval'='1 h', 'format'")
+    session = Session({**options(30, resident=True), "table.exec.mini-batch.allow-latency": "100 ms"})
+    session.execute(waiting, *sinks(tmp_path, 1))
+    with heard() as found, patch.object(workers, "IDLE_SECONDS", 0.2):
+        result = session.environment.execute_sql(inserts(COUNTS))
+        eventually(lambda: len(found.resident) == 2)
+        eventually(lambda: not resident_workers(spark.sparkContext).are_there)
+        assert result.job is not None
+        result.job.cancel()
+
+
+@pytest.mark.usefixtures("slots_are_free")
+def test_another_query_gets_the_slots(spark: SparkSession, tables: list[str], tmp_path: Path) -> None:
+    """Its Spark job begins while resident workers hold all slots."""
+    session, counted = Session(options(10, resident=True)), []
+    query = threading.Thread(target=lambda: counted.append(spark.range(100).repartition(2).count()))
+
+    def look(progress: EpochProgress) -> None:
+        if progress.epoch == 2:
+            query.start()
+            query.join(_PATIENCE)
+
+    session.environment.context.on_progress = look
+    with heard() as found, patch.object(workers, "IDLE_SECONDS", 600.0):
+        ran(session, tables, tmp_path, COUNTS)
+    assert counted == [100]
+    assert len(found.resident) >= 2
+
+
+@pytest.mark.usefixtures("slots_are_free")
+@pytest.mark.parametrize("way", [signal.SIGKILL, signal.SIGTERM])
+def test_a_worker_that_is_killed(
+    way: signal.Signals, spark: SparkSession, tables: list[str], tmp_path: Path
+) -> None:
+    """Its epoch runs again as a Spark job, later ones in new workers; the answer stays."""
+    expected = ran(Session(options(10, resident=False)), tables, tmp_path / "spark", COUNTS)
+    killed: list[int] = []
+    plain = ResidentEpochs.run
+
+    def run(epochs: ResidentEpochs, facts: object, discard: Callable[[], None]) -> object:
+        pids = resident_workers(spark.sparkContext).processes
+        if pids and not killed:
+            killed.append(pids[0])
+            os.kill(pids[0], way)
+        return plain(epochs, facts, discard)  # type: ignore[arg-type]
+
+    with (
+        patch.object(ResidentEpochs, "run", run),
+        heard() as found,
+    ):
+        answer = ran(Session(options(10, resident=True)), tables, tmp_path / "resident", COUNTS)
+    assert killed
+    assert answer == expected
+    assert len(found.failures) == 1
+    assert found.resident[-1] > min(found.spark)
+
+
+@pytest.mark.usefixtures("slots_are_free")
+@pytest.mark.parametrize(
+    "query",
+    [
+        "SELECT k AS x, SUM(v) AS y FROM a GROUP BY k",
+        "SELECT id AS x, 100 / (v - v) AS y FROM a",
+        "SELECT id AS x, CAST(CAST(ts AS STRING) AS BIGINT) AS y FROM a",
+    ],
+)
+def test_errors_are_those_of_a_spark_job(
+    query: str, spark: SparkSession, tables: list[str], tmp_path: Path
+) -> None:
+    """The last row of the input is a bad one, the others break an expression."""
+    with (tmp_path / "input" / "a.csv").open("a") as file:
+        file.write("2024-05-01 00:02:00,1,none,60\n")
+    said = []
+    for resident in (False, True):
+        session = Session(options(10, resident=resident))
+        with heard(), pytest.raises(TidemillError) as raised:
+            ran(session, tables, tmp_path / str(resident), (query,))
+        said.append((type(raised.value), raised.value.message, raised.value.hint))
+    assert said[0] == said[1]
+
+
+@pytest.mark.usefixtures("slots_are_free")
+def test_a_large_epoch_is_a_spark_job(spark: SparkSession, tables: list[str], tmp_path: Path) -> None:
+    with heard() as found, patch("tidemill.runtime.spark.resident.epochs.LARGEST", 100):
+        ran(Session(options(10, resident=True)), tables, tmp_path, COUNTS)
+    assert found.resident == []
+
+
+@pytest.mark.usefixtures("slots_are_free")
+def test_what_fails_in_resident_workers_alone_is_left_to_spark(
+    spark: SparkSession, tables: list[str], tmp_path: Path, caplog: pytest.LogCaptureFixture
+) -> None:
+    expected = ran(Session(options(10, resident=False)), tables, tmp_path / "spark", COUNTS)
+    with (
+        patch("tidemill.runtime.spark.resident.steps.pickled", side_effect=TypeError("cannot be pickled")),
+        heard() as found,
+        caplog.at_level(logging.WARNING, "tidemill"),
+    ):
+        answer = ran(Session(options(10, resident=True)), tables, tmp_path / "resident", COUNTS)
+    assert answer == expected
+    assert found.resident == []
+    assert found.failures == ["cannot be pickled"] * 3
+    (warning,) = (r.getMessage() for r in caplog.records if "resident" in r.getMessage())
+    assert "3 in a row failed" in warning
+    assert "cannot be pickled" in warning

@@ -1,0 +1,104 @@
+"""Which columns of a node's batches a step takes, by place, and under which names."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass
+
+import pyarrow as pa
+
+from tidemill.changelog.rowkind import KIND_COLUMN
+from tidemill.changelog.watermarks import WATERMARK_COLUMN
+from tidemill.connectors.api import BatchMap
+from tidemill.operators.window.assigners.attached import AttachedWindows
+from tidemill.runtime import graph as g
+from tidemill.runtime.spark.exchange import MarkedRows, PortRows
+from tidemill.runtime.spark.watermark_stage import Handover, WatermarkStage
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Renamed:
+    """Chooses rows, and columns by place, and names these for ``then``."""
+
+    places: tuple[int, ...]
+    names: tuple[str, ...]
+    then: BatchMap
+    marked: MarkedRows | None = None
+
+    def __call__(self, batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+        chosen = batches if self.marked is None else map(self.marked.of, batches)
+        return self.then(
+            pa.RecordBatch.from_arrays([batch.column(p) for p in self.places], names=list(self.names))
+            for batch in chosen
+        )
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Windowed:
+    """Gives ``then`` the columns ``kept`` of batches, the last ``hidden`` of them behind their windows, as
+    ``names``; windows are cut by the ``time``-th of them."""
+
+    windows: AttachedWindows
+    kept: tuple[int, ...]
+    hidden: int
+    time: int
+    names: tuple[str, ...]
+    then: BatchMap
+
+    def __call__(self, batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+        return self.then(map(self._named, self.windows.attached(map(self._chosen, batches), self.time)))
+
+    def _chosen(self, batch: pa.RecordBatch) -> pa.RecordBatch:
+        names = [f"c{place}" for place in range(len(self.kept))]
+        return pa.RecordBatch.from_arrays([batch.column(place) for place in self.kept], names=names)
+
+    def _named(self, batch: pa.RecordBatch) -> pa.RecordBatch:
+        columns, width = batch.columns, len(self.kept)
+        visible = width - self.hidden
+        ordered = [*columns[:visible], *columns[width:], *columns[visible:width]]
+        return pa.RecordBatch.from_arrays(ordered, names=list(self.names))
+
+
+def places_of(node: g.ExecNode) -> dict[str, int]:
+    """Where the columns of its batches stand."""
+    return {name: place for place, name in enumerate((*node.columns, *node.hidden))}
+
+
+def marked_rows(below: g.ExecNode, marked: g.Marked | None) -> MarkedRows | None:
+    """Which of the rows of ``below`` are meant, by the places of their columns."""
+    if marked is None:
+        return None
+    places = places_of(below)
+    return MarkedRows(kind=places[KIND_COLUMN], mark=places[marked.column], bits=marked.bits)
+
+
+def port_rows(below: g.ExecNode, columns: tuple[str, ...], marked: g.Marked | None, port: g.Port) -> PortRows:
+    """How the rows of ``below`` look to the kernel."""
+    places = places_of(below)
+    wanted = (*zip(columns, port.columns, strict=True), *((h, h) for h in port.hidden))
+    chosen = tuple((places[name], kernel_name) for name, kernel_name in wanted)
+    marks = marked_rows(below, marked)
+    return PortRows(columns=chosen, keys=port.keys, marked=marks, buckets=port.buckets)
+
+
+def watermark_stage(
+    node: g.AssignWatermark,
+    below: g.ExecNode,
+    columns: tuple[str, ...],
+    handover: Handover | None,
+    then: BatchMap | None,
+) -> WatermarkStage:
+    """The stage over batches of ``below``, whose ``columns`` are those of the node, then its mark."""
+    places = places_of(below)
+    hidden = tuple(h for h in node.hidden if h != WATERMARK_COLUMN)
+    kept = (*zip(columns, node.columns, strict=False), *((h, h) for h in hidden))
+    return WatermarkStage(
+        source=node.source,
+        rowtime=places[columns[node.columns.index(node.rowtime)]],
+        mark=places[columns[-1]],
+        delay=node.delay,
+        interval=node.interval,
+        kept=tuple((places[old], new) for old, new in kept),
+        handover=handover,
+        then=then,
+    )

@@ -1,0 +1,107 @@
+"""One job's epochs in resident workers: which of them run there, and what happens if that fails.
+
+An epoch runs there if it is small, and if nothing else needs the slots. If it does not come to its end, for
+whatever reason, it is as if it had not begun: files of its tasks have names that nobody knows. The caller
+runs it as a Spark job, whose errors are the ones to tell.
+"""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, replace
+from functools import partial
+
+from pyspark.sql import SparkSession
+
+from tidemill.config.epoch_options import RESIDENT
+from tidemill.runtime.outputs import Output, SinkOutput, stager_of
+from tidemill.runtime.spark.epoch.arrow_steps import ArrowSteps
+from tidemill.runtime.spark.epoch.facts import EpochFacts
+from tidemill.runtime.spark.job_groups import group_of, was_given_up
+from tidemill.runtime.spark.resident.fitness import OF_SELECT, TOKENS, rows_of_frames, unfit
+from tidemill.runtime.spark.resident.steps import Reads, StepRunner
+from tidemill.runtime.spark.resident.worker import Told
+from tidemill.runtime.spark.resident.workers import ResidentWorkers, resident_workers
+from tidemill.runtime.spark.settings import SOCKET_FOLDER
+
+LARGEST = 8 << 20
+"""Bytes that an epoch reads. Above, its work takes longer than Spark's job around it, and Spark does more for
+it: tasks of stages side by side, and another try for a single task."""
+MOST_FAILURES = 3
+"""Epochs in a row that failed here and came to their end as Spark jobs."""
+_LOGGER = logging.getLogger("tidemill")
+
+
+@dataclass(slots=True, kw_only=True)
+class ResidentEpochs:
+    """``outputs``: of the job."""
+
+    spark: SparkSession
+    outputs: Mapping[str, SinkOutput]
+    workers: ResidentWorkers
+    _failures: int = 0
+
+    def run(self, facts: EpochFacts, discard: Callable[[], None]) -> dict[str, list[str]] | None:
+        """The tokens of each sink; None if the epoch is to be a Spark job. What the tasks report goes to the
+        report of the ``facts`` at the end. ``discard`` removes what sinks have staged so far."""
+        tokens = None if self._failures >= MOST_FAILURES else self._run(facts, discard)
+        if tokens is None:
+            self.workers.give_way()
+        return tokens
+
+    def _run(self, facts: EpochFacts, discard: Callable[[], None]) -> dict[str, list[str]] | None:
+        told = Told()
+        steps = ArrowSteps(replace(facts, report=told))
+        stagers = [(o.node, stager_of(o, facts.epoch)) for o in self.outputs.values()]
+        made = [steps.mapped(node, stager, TOKENS) for node, stager in stagers if stager is not None]
+        if len(made) < len(stagers) or next(rows_of_frames(made), None) is not None:
+            return None  # the kernels of an expression could not treat its rows
+        reads = Reads.of(made, facts, self.spark)
+        if reads.size > LARGEST:
+            return None
+        given_up = partial(was_given_up, group_of(self.spark.sparkContext))
+        try:
+            with self.workers.lent(facts.parallelism) as job:
+                if job is None:
+                    return None
+                runner = StepRunner(reads=reads, told=told, run=partial(job.run, given_up=given_up))
+                found = runner.results(made)
+        except Exception as e:
+            self._failed(e, facts.epoch)
+            discard()
+            return None
+        self._failures = 0
+        facts.report.add(runner.report)
+        return {
+            key: [token for batches in tasks for b in batches for token in b.column(0).to_pylist()]
+            for key, tasks in zip(self.outputs, found, strict=True)
+        }
+
+    def _failed(self, error: Exception, epoch: int) -> None:
+        self._failures += 1
+        if self._failures < MOST_FAILURES:
+            _LOGGER.info("Epoch %s runs as a Spark job, as it failed in resident workers: %s", epoch, error)
+            return
+        _LOGGER.warning(
+            "Epochs run as Spark jobs from now on: %s in a row failed in resident workers and not as Spark"
+            " jobs; the last one: %s",
+            self._failures,
+            error,
+        )
+
+
+def resident_epochs(spark: SparkSession, outputs: Mapping[str, Output]) -> ResidentEpochs | None:
+    """For a job with these ``outputs``; None, and a warning, if its epochs are Spark jobs."""
+    context = spark.sparkContext
+    sinks = {key: o for key, o in outputs.items() if isinstance(o, SinkOutput)}
+    why = OF_SELECT if len(sinks) < len(outputs) else ""
+    why = why or unfit({key: o.node for key, o in sinks.items()}, context.master or "")
+    if any(stager_of(o, 1) is None for o in sinks.values()):
+        why = why or "a sink takes its rows elsewhere than where they are made"
+    if not context.getConf().get(SOCKET_FOLDER):
+        why = why or f"Spark's '{SOCKET_FOLDER}' is not set"
+    if why:
+        _LOGGER.warning("'%s' has no effect on this job: %s.", RESIDENT.key, why)
+        return None
+    return ResidentEpochs(spark=spark, outputs=sinks, workers=resident_workers(context))

@@ -1,0 +1,130 @@
+"""Which jobs can do without the JVM in their epochs, and why others cannot."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from functools import singledispatch
+from typing import Any
+
+from tidemill.connectors.api import ReadTasks
+from tidemill.deep_calls import with_room
+from tidemill.errors import InternalError
+from tidemill.files.storage import Storage
+from tidemill.runtime import graph as g
+from tidemill.runtime.spark.epoch.arrow_steps import ArrowSteps
+from tidemill.runtime.spark.epoch.facts import EpochFacts
+from tidemill.runtime.spark.epoch.steps import Exchanged, Mapped, NodeRows, Part, Step
+from tidemill.runtime.spark.resident.worker import Told
+from tidemill.runtime.spark.settings import is_within_machine
+from tidemill.runtime.stages import Stages
+
+TOKENS = "token STRING"
+"""What sinks give."""
+OF_SELECT = "the JVM converts the rows of a SELECT for the driver"
+
+
+def unfit(outputs: Mapping[str, g.ExecNode], master: str) -> str:
+    """Why epochs of a job that writes these ``outputs`` are Spark jobs; '' if they need not be."""
+    if not is_within_machine(master):
+        return f"Spark's master is '{master}', not within one machine"
+    return with_room(lambda: _unfit(outputs))
+
+
+def _unfit(outputs: Mapping[str, g.ExecNode]) -> str:
+    steps = ArrowSteps(_planned(outputs))
+    made = [steps.mapped(node, iter, TOKENS) for node in outputs.values()]
+    found = next(rows_of_frames(made), None)
+    return "" if found is None else _reason(found.node)
+
+
+def rows_of_frames(steps: Sequence[Step]) -> Iterator[NodeRows]:
+    """The rows that only Spark's frames have."""
+    return (step for step in all_steps(steps) if isinstance(step, NodeRows))
+
+
+def all_steps(steps: Sequence[Step]) -> Iterator[Step]:
+    """With those below, each once."""
+    waiting, seen = list(steps), set[int]()
+    while waiting:
+        step = waiting.pop()
+        if isinstance(step, Part):
+            if id(step.node) in seen:
+                continue
+            seen.add(id(step.node))
+        yield step
+        match step:
+            case Mapped(below=below) | Part(whole=below):
+                waiting.append(below)
+            case Exchanged(blocks=blocks):
+                waiting += blocks
+
+
+@dataclass(frozen=True, slots=True)
+class _Planned:
+    """Stands for a source that makes Arrow batches."""
+
+    def read_tasks(self, spark: Any, start: Any, end: Any) -> ReadTasks:
+        raise InternalError("nothing is read while a job is planned")
+
+
+def _planned(outputs: Mapping[str, g.ExecNode]) -> EpochFacts:
+    """Facts that decide the same steps as those of an epoch."""
+    reads = {n.source: n for o in outputs.values() for n in o.walk() if isinstance(n, g.Read)}
+    sources: Any = {key: _Planned() if read.arrow else None for key, read in reads.items()}
+    return EpochFacts(
+        sources=sources,
+        ranges={},
+        state_root=Storage(""),
+        run_id="",
+        state={},
+        epoch=0,
+        time=0,
+        parallelism=1,
+        report=Told(),
+        stages=Stages.of(list(outputs.values())),
+    )
+
+
+@singledispatch
+def _reason(node: g.ExecNode) -> str:
+    """Why ``node`` needs the JVM."""
+    return "; ".join(filter(None, map(_reason, node.inputs)))
+
+
+@_reason.register
+def _(node: g.Read) -> str:
+    return "" if node.arrow else f"Spark reads {node.source}"
+
+
+@_reason.register
+def _(node: g.Select) -> str:
+    computed = (e for r, e in zip(node.references, node.expressions, strict=True) if r is None)
+    needs = node.arrays is None and (node.condition is not None or any(e != g.UNREAD for e in computed))
+    own = "the JVM evaluates an expression" if needs else "rows are chosen between operators"
+    return _reason(node.input) or own
+
+
+@_reason.register
+def _(node: g.Generate) -> str:
+    return _reason(node.input) or "the JVM evaluates a table function"
+
+
+@_reason.register
+def _(node: g.Lookup) -> str:
+    return "a lookup join asks outside of the workers that have the rows"
+
+
+@_reason.register
+def _(node: g.Merge) -> str:
+    return "the JVM puts the rows of a UNION together"
+
+
+@_reason.register
+def _(node: g.AssignWatermark) -> str:
+    return _reason(node.input) or "the JVM computes what a watermark is made of"
+
+
+@_reason.register
+def _(node: g.Keyed) -> str:
+    return "an operator hands event time on within its partition"

@@ -1,0 +1,143 @@
+"""Runs the steps of an epoch in resident workers: stage by stage, with the blocks between them in the driver.
+
+The blocks of an exchange are few and small here; large ones lie in files, as in Spark's exchange.
+"""
+
+from __future__ import annotations
+
+import pickle
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+from functools import singledispatchmethod
+from math import inf
+from typing import Any
+
+import pyarrow as pa
+import pyarrow.compute as pc
+from pyspark.sql import SparkSession
+
+from tidemill.connectors.api import BatchMap, ReadTasks
+from tidemill.errors import InternalError
+from tidemill.runtime.spark.epoch.facts import EpochFacts
+from tidemill.runtime.spark.epoch.steps import Exchanged, Mapped, Part, ReadRows, Step
+from tidemill.runtime.spark.exchange import PARTITION_COLUMN, Form, block_row
+from tidemill.runtime.spark.kernel import Report
+from tidemill.runtime.spark.resident.connection import Answer, to_bytes
+from tidemill.runtime.spark.resident.fitness import all_steps
+from tidemill.runtime.spark.resident.worker import Program, Told
+from tidemill.runtime.spark.resident.workers import Task
+from tidemill.runtime.spark.spread import READER_COLUMN
+from tidemill.spark_internals.pickling import pickled
+
+Batches = list[pa.RecordBatch]
+Run = Callable[[Sequence[Task]], list[Answer]]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class _Work:
+    """Tasks of one step: ``maps`` over what ``read`` makes of each of ``given``, or over batches."""
+
+    maps: tuple[BatchMap, ...]
+    read: Callable[[Any], Iterator[pa.RecordBatch]] | None
+    given: tuple[Any, ...]
+
+    @property
+    def is_done(self) -> bool:
+        """Nothing is left to do for workers."""
+        return self.read is None and not self.maps
+
+    def tasks(self, told: Told) -> Iterator[Task]:
+        if not self.is_done:
+            program = pickled(Program(maps=self.maps, read=self.read, told=told))
+            for given in self.given:
+                data = to_bytes(given) if self.read is None else pickle.dumps(given)
+                yield Task(program=program, given=data)
+
+
+@dataclass(frozen=True, slots=True)
+class Reads:
+    """How the sources of an epoch are read."""
+
+    by_source: Mapping[str, ReadTasks]
+
+    @classmethod
+    def of(cls, steps: Sequence[Step], facts: EpochFacts, spark: SparkSession) -> Reads:
+        """Those of the ``steps``. ConnectorError if a source cannot say it."""
+        names = {step.source for step in all_steps(steps) if isinstance(step, ReadRows)}
+        sources: dict[str, Any] = {name: facts.sources[name] for name in sorted(names)}
+        return cls({key: s.read_tasks(spark, *facts.ranges[key]) for key, s in sources.items()})
+
+    @property
+    def size(self) -> float:
+        """About how many bytes; infinity if a source does not know."""
+        return sum(inf if made.size is None else made.size for made in self.by_source.values())
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class StepRunner:
+    """``told``: what the steps report to; ``report``: what they have told."""
+
+    reads: Reads
+    told: Told
+    run: Run
+    report: Report = field(default_factory=dict)
+    _parts: dict[int, list[Batches]] = field(default_factory=dict)
+
+    def results(self, steps: Sequence[Step]) -> list[list[Batches]]:
+        """Runs all of them. For each step the batches of each of its tasks; tasks of all steps are counted in
+        one row, as Spark does below a union."""
+        works = [self._work(step) for step in steps]
+        tasks = [task for work in works for task in work.tasks(self.told)]
+        answers = iter(self.run(tasks) if tasks else ())
+        return [
+            list(work.given) if work.is_done else [self._heard(next(answers)) for _ in work.given]
+            for work in works
+        ]
+
+    def _heard(self, answer: Answer) -> Batches:
+        self.report.update(answer.report)
+        return answer.rows
+
+    @singledispatchmethod
+    def _work(self, step: Step) -> _Work:
+        raise InternalError(f"{type(step).__name__} does not run in a resident worker")
+
+    @_work.register
+    def _(self, step: ReadRows) -> _Work:
+        made = self.reads.by_source[step.source]
+        return _Work(maps=(step.through,), read=made.read, given=tuple(made.tasks))
+
+    @_work.register
+    def _(self, step: Mapped) -> _Work:
+        below = self._work(step.below)
+        return _Work(maps=(*below.maps, step.through), read=below.read, given=below.given)
+
+    @_work.register
+    def _(self, step: Exchanged) -> _Work:
+        sent = self.results(step.blocks)
+        blocks = [batch for tasks in sent for batches in tasks for batch in batches]
+        if step.ticks:
+            blocks += [block_row(p, 0, Form.TICK, 0, pa.py_buffer(b"")) for p in range(step.partitions)]
+        return _Work(maps=(step.task,), read=None, given=tuple(_split(blocks, step.partitions)))
+
+    @_work.register
+    def _(self, step: Part) -> _Work:
+        made = self._parts.get(id(step.node))
+        if made is None:
+            (made,) = self.results([step.whole])
+            self._parts[id(step.node)] = made
+        mine = (_where(batches, READER_COLUMN, step.reader) for batches in made)
+        given = tuple([b.drop_columns([READER_COLUMN]) for b in batches] for batches in mine)
+        return _Work(maps=(), read=None, given=given)
+
+
+def _split(blocks: Batches, partitions: int) -> list[Batches]:
+    """By the partition that they are for."""
+    if partitions == 1:
+        return [blocks]
+    return [_where(blocks, PARTITION_COLUMN, partition) for partition in range(partitions)]
+
+
+def _where(batches: Batches, column: str, value: int) -> Batches:
+    found = (batch.filter(pc.equal(batch.column(column), value)) for batch in batches)
+    return [batch for batch in found if batch.num_rows]

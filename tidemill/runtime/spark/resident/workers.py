@@ -1,0 +1,281 @@
+"""The Spark job whose Python workers stay, in an application within one machine.
+
+An application has one such job at most, whichever of its streaming jobs run here: their epochs take turns. It
+holds a slot per worker, and it gives all of them back
+
+- as soon as another Spark job wants to run, at the end of the epoch under way: it begins again a while after
+  that job has ended;
+- after ``IDLE_SECONDS`` without an epoch;
+- when no streaming job is left that would use it;
+- when a worker is lost, or an epoch fails.
+
+The job is in barrier mode: it gets all of its slots at once, and holds none while it waits for the others.
+The socket's file is there while workers start, in the folder that the application's next start removes.
+"""
+
+from __future__ import annotations
+
+import logging
+import os
+import socket
+import threading
+import time
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager, suppress
+from dataclasses import dataclass, field
+from functools import partial
+from multiprocessing.connection import Connection, wait
+from uuid import uuid4
+
+from pyspark import SparkContext
+
+from tidemill.runtime.spark.pools import in_turn
+from tidemill.runtime.spark.resident.connection import Answer, Question
+from tidemill.runtime.spark.resident.worker import serve
+from tidemill.runtime.spark.settings import SOCKET_FOLDER
+from tidemill.spark_internals.errors import JavaError
+from tidemill.spark_internals.scheduler import cancel_group, slots, wait_for_events
+
+IDLE_SECONDS = 2.0
+"""A job whose epochs come more seldom does not notice that its workers start anew, which takes a fifth of a
+second; other applications of the machine get the memory."""
+PAUSE_SECONDS = 1.0
+"""After another job wanted the slots: its application may send one job after the other."""
+START_SECONDS = 30.0
+SOCKET = "resident-"
+"""What the names of sockets and of groups of Spark jobs begin with."""
+END_SECONDS = 5.0
+_LOOK_SECONDS = 0.02
+_WATCH_SECONDS = 0.05
+_EVENTS_MILLIS = 200
+_LOGGER = logging.getLogger("tidemill")
+
+
+class Lost(Exception):
+    """A worker has ended, or was ended."""
+
+
+class Failed(Exception):
+    """A task has failed; the text is the worker's traceback."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Task:
+    """``program`` and ``given`` as in ``Question``."""
+
+    program: bytes
+    given: bytes
+
+
+@dataclass(slots=True, kw_only=True)
+class _Job:
+    """The Spark job, and the connections to its workers."""
+
+    group: str
+    connections: list[Connection]
+    processes: tuple[int, ...]
+    thread: threading.Thread
+    used: float = field(default_factory=time.monotonic)
+
+    def run(self, tasks: Sequence[Task], given_up: Callable[[], bool]) -> list[Answer]:
+        """The answers in the order of the tasks. Raises Lost or Failed; the job is of no use then."""
+        queues: dict[Connection, list[tuple[int, Task]]] = {c: [] for c in self.connections}
+        for number, task in enumerate(tasks):
+            queues[self.connections[number % len(self.connections)]].append((number, task))
+        answers: dict[int, Answer] = {}
+        asked = {c: self._ask(c, queue) for c, queue in queues.items() if queue}
+        while asked:
+            for ready in wait(list(asked), timeout=_LOOK_SECONDS):
+                assert isinstance(ready, Connection)
+                answers[asked.pop(ready)] = answer_of(ready)
+                if queues[ready]:
+                    asked[ready] = self._ask(ready, queues[ready])
+            if asked and given_up():
+                raise Lost("the job was given up")
+        return [answers[number] for number in range(len(tasks))]
+
+    def _ask(self, connection: Connection, queue: list[tuple[int, Task]]) -> int:
+        number, task = queue.pop(0)
+        try:
+            Question(number, task.program, task.given).send(connection)
+        except OSError as e:
+            raise Lost(f"a worker has ended: {e}") from e
+        return number
+
+    def end(self, context: SparkContext) -> None:
+        """Returns when the slots are free, or after a while."""
+        for connection in self.connections:
+            connection.close()
+        # A worker in the middle of a task does not look at its connection.
+        self.thread.join(_LOOK_SECONDS * 10)
+        if self.thread.is_alive():
+            with suppress(JavaError, OSError):  # Spark itself may have ended
+                cancel_group(context, self.group, "its workers are not needed any more")
+            self.thread.join(END_SECONDS)
+
+
+def answer_of(connection: Connection) -> Answer:
+    """What a worker answers. Raises Lost or Failed."""
+    try:
+        answer = Answer.receive(connection)
+    except (EOFError, OSError) as e:
+        raise Lost("a worker has ended") from e
+    if answer.failure:
+        raise Failed(answer.failure)
+    return answer
+
+
+@dataclass(slots=True)
+class ResidentWorkers:
+    """Those of one application."""
+
+    context: SparkContext
+    _users: int = 0
+    _job: _Job | None = None
+    _paused: float = 0.0
+    _lock: threading.Lock = field(default_factory=threading.Lock)
+
+    @property
+    def are_there(self) -> bool:
+        """Whether they hold slots."""
+        return self._job is not None
+
+    @property
+    def processes(self) -> tuple[int, ...]:
+        """Their ids."""
+        job = self._job
+        return () if job is None else job.processes
+
+    @contextmanager
+    def used(self) -> Iterator[None]:
+        """While a streaming job runs that may use the workers."""
+        with self._lock:
+            self._users += 1
+        try:
+            yield
+        finally:
+            with self._lock:
+                self._users -= 1
+                if not self._users:
+                    self._end()
+
+    def give_way(self) -> None:
+        """A Spark job of one of those who use the workers needs the slots."""
+        with self._lock:
+            if self._job is not None:
+                self._give_way()
+
+    @contextmanager
+    def lent(self, width: int) -> Iterator[_Job | None]:
+        """The workers for one epoch, at most ``width`` if they start now; None if others need the slots."""
+        with self._lock:
+            job = self._job if self._job is not None else self._started(width)
+            try:
+                yield job
+            except BaseException:
+                self._end()
+                raise
+            if job is not None:
+                job.used = time.monotonic()
+                if self._is_wanted(job.group):
+                    self._give_way()
+
+    def _started(self, width: int) -> _Job | None:
+        if time.monotonic() < self._paused:
+            return None
+        wait_for_events(self.context, _EVENTS_MILLIS)
+        if self._is_wanted(""):
+            self._give_way()
+            return None
+        self._job = _start(self.context, min(width, slots(self.context)), self._is_wanted)
+        if self._job is None:
+            self._paused = time.monotonic() + PAUSE_SECONDS
+            return None
+        watch = threading.Thread(target=self._watch, args=(self._job,), name="tidemill-resident", daemon=True)
+        watch.start()
+        return self._job
+
+    def _watch(self, job: _Job) -> None:
+        """Between epochs: gives the slots back if nobody uses them, or somebody else wants them."""
+        with suppress(JavaError, OSError):  # Spark itself has ended
+            while job is self._job:
+                time.sleep(_WATCH_SECONDS)
+                if not self._lock.acquire(blocking=False):
+                    continue
+                try:
+                    if job is self._job and self._is_wanted(job.group):
+                        self._give_way()
+                    elif job is self._job and time.monotonic() > job.used + IDLE_SECONDS:
+                        self._end()
+                finally:
+                    self._lock.release()
+
+    def _is_wanted(self, group: str) -> bool:
+        """Whether a Spark job of another ``group`` is active."""
+        tracker = self.context.statusTracker()
+        active = tracker.getActiveJobsIds()
+        return bool(active) and not set(active) <= set(tracker.getJobIdsForGroup(group) if group else ())
+
+    def _give_way(self) -> None:
+        self._paused = time.monotonic() + PAUSE_SECONDS
+        self._end()
+
+    def _end(self) -> None:
+        if self._job is not None:
+            job, self._job = self._job, None
+            job.end(self.context)
+
+
+_OF: dict[str, ResidentWorkers] = {}
+_OF_LOCK = threading.Lock()
+
+
+def resident_workers(context: SparkContext) -> ResidentWorkers:
+    """Those of the application, which start with the first epoch."""
+    with _OF_LOCK:
+        found = _OF.get(context.applicationId)
+        if found is None or found.context is not context:
+            _OF.clear()  # a process has one application at a time
+            found = _OF[context.applicationId] = ResidentWorkers(context)
+        return found
+
+
+def _start(context: SparkContext, width: int, is_wanted: Callable[[str], bool]) -> _Job | None:
+    """None if its workers do not come, or if a job of another group ``is_wanted`` sooner."""
+    folder = context.getConf().get(SOCKET_FOLDER, "") or ""
+    group = f"{SOCKET}{uuid4().hex}"
+    path = os.path.join(folder, group)
+    connections: list[Connection] = []
+    processes: list[int] = []
+    with socket.socket(socket.AF_UNIX) as listening:
+        listening.bind(path)
+        try:
+            listening.listen(width)
+            listening.settimeout(_LOOK_SECONDS)
+            thread = threading.Thread(
+                target=_run, args=(context, group, path, width), name="tidemill-resident-job", daemon=True
+            )
+            thread.start()
+            end = time.monotonic() + START_SECONDS
+            while len(connections) < width and time.monotonic() < end and thread.is_alive():
+                if is_wanted(group):
+                    break
+                with suppress(EOFError, OSError):  # nobody came so far, or somebody has ended again
+                    connections.append(Connection(listening.accept()[0].detach()))
+                    processes.append(connections[-1].recv())
+        finally:
+            os.unlink(path)
+    job = _Job(group=group, connections=connections, processes=tuple(processes), thread=thread)
+    if len(connections) == width:
+        return job
+    job.end(context)
+    return None
+
+
+def _run(context: SparkContext, group: str, path: str, width: int) -> None:
+    try:
+        context.setJobGroup(group, "Resident workers of small epochs", interruptOnCancel=True)
+        with in_turn(context):
+            context.parallelize(range(width), width).barrier().mapPartitions(partial(serve, path)).count()
+    except Exception as e:  # whoever waits for the workers sees that they are gone
+        _LOGGER.debug("resident workers have ended: %s", e)
