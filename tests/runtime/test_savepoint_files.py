@@ -9,6 +9,7 @@ from concurrent.futures import ThreadPoolExecutor
 from dataclasses import replace
 from pathlib import Path
 from threading import Barrier
+from typing import Any
 
 import numpy as np
 import pyarrow as pa
@@ -25,6 +26,7 @@ from tidemill.runtime.checkpoint.origin import Origin
 from tidemill.runtime.checkpoint.savepoint import MARK, Savepoint, Snapshot, check_empty, remove_savepoint
 from tidemill.runtime.checkpoint.savepoint_export import export_savepoint, import_savepoint
 from tidemill.runtime.checkpoint.savepoint_report import differences, savepoints_in
+from tidemill.runtime.state_tables.editing import claim
 from tidemill.state.layout import Layout
 from tidemill.state.record import encode_record
 from tidemill.state.store import StateStore
@@ -91,11 +93,13 @@ def savepoint(job: Path, tmp_path: Path) -> Path:
     return target
 
 
-def start(savepoint: Path, place: Path, wanted: JobIdentity = WANTED, **how: bool) -> EpochCommit:
+def start(
+    savepoint: Path, place: Path, wanted: JobIdentity = WANTED, claims: bool = False, drops: bool = False
+) -> EpochCommit:
     """What the job in ``place`` begins after."""
     directory = CheckpointDirectory(Storage(str(place)))
     with directory:
-        origin = Origin(savepoint=Savepoint.open(Storage(str(savepoint))), **how)
+        origin = Origin(savepoint=Savepoint.open(Storage(str(savepoint))), claims=claims, drops=drops)
         assert origin.start(directory, wanted) == replace(wanted, former=["old"], whole=False)
         found = directory.last_commit()
     assert found is not None
@@ -435,3 +439,35 @@ def test_of_two_savepoints_in_one_place_one_is_refused(
     found.check_whole()
     assert found.epoch == (7, 8)[number]
     assert {path.name for path in (tmp_path / "one" / "epochs").iterdir()} == {f"{found.epoch}.commit.json"}
+
+
+def test_an_edited_savepoint_is_not_what_its_query_gives(tmp_path: Path) -> None:
+    claim(Storage(str(tmp_path / "edited")), replace(IDENTITY, query={"format": 1}))
+    found = CheckpointDirectory(Storage(str(tmp_path / "edited"))).stored_identity()
+    assert found is not None
+    assert not found.whole
+    assert found.query == {"format": 1}
+
+
+@pytest.mark.parametrize(
+    "other",
+    [
+        {"watermarks": ["ts - 9"]},
+        {"query": {"options": {"table.exec.sink.not-null-enforcer": "DROP"}}},
+        {"sinks": ["other"]},
+    ],
+)
+def test_the_same_state_with_other_results_is_no_query_from_the_beginning(
+    tmp_path: Path, other: dict[str, Any]
+) -> None:
+    first = replace(IDENTITY, sinks=["s"], watermarks=["ts - 5"], query={"options": {"table.x": "1"}})
+    for wanted, whole in ((first, True), (replace(first, query={"options": {}}), True)):
+        with CheckpointDirectory(Storage(str(tmp_path))) as directory:
+            assert directory.open(wanted) == replace(first, whole=whole)
+    with CheckpointDirectory(Storage(str(tmp_path))) as directory:
+        found = directory.open(replace(first, **other))
+        directory.write_commit(replace(commit("none", 1), manifests={}, tokens={}))
+    assert not found.whole
+    assert found.query == other.get("query", first.query)
+    with CheckpointDirectory(Storage(str(tmp_path))) as directory:
+        assert not directory.open(first).whole

@@ -19,10 +19,11 @@ from tidemill.errors import (
     TidemillError,
     ValidationError,
 )
-from tidemill.session import execution
+from tidemill.session import inserts
 from tidemill.session.catalogs.documents import object_documents
 from tidemill.session.catalogs.reading import read
 from tidemill.session.environment import TableEnvironment
+from tidemill.session.statements import jobs
 
 ENDLESS = (
     "CREATE TABLE src (shop INT, amount BIGINT, ts TIMESTAMP(3)) "
@@ -101,7 +102,7 @@ def test_what_cannot_be_started_leaves_no_table(
     def fails(*_: object, **__: object) -> None:
         raise ConnectorError("no place")
 
-    monkeypatch.setattr(execution, "run_inserts", fails)
+    monkeypatch.setattr(inserts, "run_inserts", fails)
     with pytest.raises(ConnectorError, match="no place"):
         ask(session, DAILY)
     assert ask(session, "SHOW TABLES") == [("src",)]
@@ -175,7 +176,15 @@ def test_clauses_that_are_refused(
             "CREATE TEMPORARY MATERIALIZED",
         ),
         ("CREATE OR REPLACE MATERIALIZED TABLE t AS SELECT 1", NotSupportedError, "CREATE OR REPLACE"),
-        ("CREATE OR ALTER MATERIALIZED TABLE t AS SELECT 1", NotSupportedError, "CREATE OR ALTER"),
+        ("CREATE OR ALTER TABLE t AS SELECT shop FROM src", SqlSyntaxError, "MATERIALIZED"),
+        ("CREATE OR ALTER TEMPORARY MATERIALIZED TABLE t AS SELECT 1", SqlSyntaxError, "MATERIALIZED"),
+        ("CREATE OR ALTER MATERIALIZED TABLE IF NOT EXISTS t AS SELECT 1", SqlSyntaxError, "AS"),
+        (
+            "CREATE OR ALTER MATERIALIZED TABLE src AS SELECT shop FROM src",
+            ValidationError,
+            r"Table default_catalog.default_database.src is not a materialized table. Only materialized "
+            r"table support create or alter operation",
+        ),
         ("ALTER MATERIALIZED TABLE t SUSPEND", NotSupportedError, "ALTER MATERIALIZED"),
         ("CREATE MATERIALIZED TABLE t (a INT)", SqlSyntaxError, "AS"),
         (
@@ -228,6 +237,23 @@ def test_the_query_of_a_table_is_changed(spark: SparkSession, tmp_path: Path) ->
     wait_for(tmp_path / "big", {(1, 5), (2, 50)})
     (tmp_path / "sales" / "b.json").write_text('{"shop": 3, "amount": 4}\n')
     wait_for(tmp_path / "big", {(1, 5), (2, 50), (3, 4)})
+    # The same statement makes a table where there is none, and gives it another query where there is one.
+    again = f"CREATE OR ALTER MATERIALIZED TABLE big WITH ({place.format('big')}) AS SELECT * FROM sales"
+    for clauses, part in (
+        (again.replace("'json'", "'csv'"), "options"),
+        (again.replace("big WITH", "big PARTITIONED BY (shop) WITH"), "partitions"),
+        (again.replace("*", "shop"), "columns"),
+    ):
+        with pytest.raises(NotSupportedError, match=f"with other {part} than .*`big` has"):
+            session.execute_sql(clauses)
+    freshness = "COMMENT 'all' WITH", "FRESHNESS = INTERVAL '9' SECOND AS SELECT"
+    ask(session, again.replace("WITH", freshness[0]).replace("AS SELECT", freshness[1]))
+    shown = ask(session, "SHOW CREATE MATERIALIZED TABLE big")[0][0]
+    assert "> 3" not in shown
+    assert "INTERVAL '3' MINUTE" in shown
+    (tmp_path / "sales" / "c.json").write_text('{"shop": 4, "amount": 1}\n')
+    wait_for(tmp_path / "big", {(1, 5), (2, 50), (3, 4), (4, 1)})
+    assert session.context.jobs.find(started.job.job_id) is started
     started.job.cancel()
 
 
@@ -238,3 +264,38 @@ def wait_for(folder: Path, rows: set[tuple[int, int]]) -> None:
         time.sleep(0.05)
         lines = (line for path in folder.glob("part-*") for line in path.read_text().splitlines())
         got = [tuple(json.loads(line).values()) for line in lines]
+
+
+def test_create_or_alter_gives_the_job_the_insert(
+    session: TableEnvironment, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    class Job:
+        job_id = "j"
+
+    class Started:
+        job = Job()
+
+    given: list[str] = []
+    monkeypatch.setattr(inserts, "run_inserts", lambda *_, **__: Started)
+    monkeypatch.setattr(jobs, "altered_job", lambda *_: Job)
+    monkeypatch.setattr(
+        inserts, "alter_job", lambda context, job, sinks, written: given.append(written[0].text)
+    )
+    made = "CREATE OR ALTER MATERIALIZED TABLE daily COMMENT 'by day' WITH ('connector'='blackhole') "
+    ask(session, made + "FRESHNESS = INTERVAL '10' SECOND AS SELECT shop, amount FROM src")
+    assert not given
+    ask(session, made.replace("by day", "by night") + "AS SELECT shop, amount * 2 AS amount FROM src")
+    into = "INSERT INTO `default_catalog`.`default_database`.`daily`"
+    assert given == [f"{into} SELECT shop, amount * 2 AS amount FROM src"]
+    shown = ask(session, "SHOW CREATE MATERIALIZED TABLE daily")[0][0]
+    assert "COMMENT 'by day'" in shown
+    assert "INTERVAL '10' SECOND" in shown
+    assert "* 2" in shown
+    for changed, part in {
+        made.replace("blackhole", "print") + "AS SELECT shop, amount FROM src": "options",
+        made.replace("WITH", "PARTITIONED BY (shop) WITH") + "AS SELECT shop, amount FROM src": "partitions",
+        made + "AS SELECT shop FROM src": "columns",
+    }.items():
+        with pytest.raises(NotSupportedError, match=f"with other {part} than .*`daily` has"):
+            ask(session, changed)
+    assert len(given) == 1

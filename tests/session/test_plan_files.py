@@ -13,7 +13,7 @@ import pytest
 
 from tests.session.environments import ask, new_session
 from tidemill.errors import StateError, TidemillError, ValidationError
-from tidemill.session import execution, planning
+from tidemill.session import inserts, planning
 from tidemill.session.environment import TableEnvironment
 
 Json = Any
@@ -40,10 +40,10 @@ def session(monkeypatch: pytest.MonkeyPatch) -> TableEnvironment:
     made = new_session()
     ask(made, *TABLES)
 
-    def planned(context: Any, sinks: Any) -> None:
+    def planned(context: Any, sinks: Any, written: Any) -> None:
         planning.physical_job(context.configuration, [planning.optimized(sink) for sink in sinks])
 
-    monkeypatch.setattr(execution, "run_inserts", planned)
+    monkeypatch.setattr(inserts, "run_inserts", planned)
     return made
 
 

@@ -66,7 +66,8 @@ EVOLUTION = Option(
     default="keep",
     own=True,
     choices=("keep", "backfill"),
-    doc="How ALTER JOB ... AS treats the state of the old query. With `keep` the new query takes over "
+    doc="How ALTER JOB ... AS, and an INSERT that starts on a checkpoint or a savepoint, treat the state of "
+    "the old query. With `keep` the new query takes over "
     "state that has the same meaning, and other changes are refused. `backfill` computes the new "
     "query from the beginning of its sources, and sends the difference to the sinks.",
 )

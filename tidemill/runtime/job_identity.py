@@ -41,6 +41,7 @@ def _identity(roots: Sequence[p.PhysicalNode], context: CompileContext, name: st
         code=function_code(roots),
         schema=dict(context.schemas),
         sinks=sorted(table_digest(r.table, dict(r.options)) for r in roots if isinstance(r, p.Sink)),
+        watermarks=sorted({describe(n) for n in _bottom_up(roots) if isinstance(n, p.WatermarkAssigner)}),
         direct=[list(pair) for pair in _direct(roots, context)],
         shown=_shown(roots, context),
     )

@@ -10,9 +10,9 @@ from __future__ import annotations
 import time
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import suppress
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from functools import cached_property, partial
-from typing import Self
+from typing import Any, Self
 
 from pyspark.sql import DataFrame, SparkSession
 
@@ -101,6 +101,8 @@ class JobRequest:
     fence: Fence = OPEN
     statement: str = ""
     """As it may be shown."""
+    query: Mapping[str, Any] = field(default_factory=dict)
+    """What the job's record keeps of its INSERTs: enough to plan them again."""
 
     @property
     def shown_options(self) -> dict[str, str]:
@@ -364,6 +366,7 @@ class _Preparation:
         """Takes the checkpoint directory. If the directory has an identity, the job gets this identity."""
         rules = RULES if self._left is None else self._left.rules
         wanted = job_identity(roots, context, self._request.name, rules)
+        wanted = replace(wanted, query=dict(self._request.query))
         if self._origin is not None:
             made = self._origin.start(self._checkpoint, wanted)
         else:

@@ -20,22 +20,14 @@ from tidemill.catalog.table import CatalogTable
 from tidemill.config import execution_options, pipeline_options, table_options
 from tidemill.config.emit_options import LATE_ROWS_TABLE
 from tidemill.config.option import Configuration
-from tidemill.errors import NotSupportedError, StateError, ValidationError
+from tidemill.errors import NotSupportedError, ValidationError
 from tidemill.files.file_snapshot import file_snapshot
-from tidemill.files.storage import Storage
 from tidemill.physical import nodes as p
-from tidemill.physical.batch import nodes as b
 from tidemill.plan import nodes as n
 from tidemill.plan.constants import is_constant, literal_rows
 from tidemill.runtime import batch_job, job_start
-from tidemill.runtime.checkpoint.evolution import Evolution, backfilled, evolution
-from tidemill.runtime.checkpoint.savepoint import Savepoint
-from tidemill.runtime.job_identity import job_identity
 from tidemill.runtime.job_start import JobRequest
 from tidemill.runtime.progress import ExchangesBlocked, FunctionsChanged, JobEvent, StateTakenOver, unheard
-from tidemill.runtime.replay.backfill import Backfill, has_same_sinks
-from tidemill.runtime.restarts.job import RestartingJob
-from tidemill.runtime.restarts.strategy import NoRestart, strategy_of
 from tidemill.runtime.running_job import RunningJob
 from tidemill.runtime.spark.session import spark_application
 from tidemill.session import planning
@@ -43,16 +35,16 @@ from tidemill.session.bundles import bundled
 from tidemill.session.constant_query import ConstantQuery
 from tidemill.session.context import SessionContext
 from tidemill.session.job import JobHandle
+from tidemill.session.kept_query import kept_query
 from tidemill.session.result import StatementKind, TableResult
 from tidemill.session.time_zone import zone_of
+from tidemill.sql import statements as s
 from tidemill.sql.shown import shown_statement
-from tidemill.types.logical import BIGINT, Field
+from tidemill.types.logical import Field
 from tidemill.types.physical import arrow_type
 
 QUEUED_EPOCHS = 4
 _POLL_SECONDS = 0.05
-READS_AHEAD = 2
-"""How often a backfill reads the available history while the old job runs; the second read is short."""
 
 
 def is_batch(context: SessionContext) -> bool:
@@ -80,7 +72,7 @@ def run_query(context: SessionContext, plan: n.LogicalNode) -> TableResult:
         return _result(context, plan.fields, iter((table,)), None, changelog=False)
     config = bundled(context.configuration, [plan])
     node = planning.physical(config, optimized)
-    place = _next_directory(context) if context.place_job is None else ""
+    place = next_directory(context) if context.place_job is None else ""
     if not place and is_constant(optimized):
         return _constant(context, optimized, config)
     request = replace(job_request(context, "select", place), config=config)
@@ -131,96 +123,27 @@ def in_mode(context: SessionContext, mode: str) -> Iterator[None]:
         context.configuration = before
 
 
-def run_inserts(context: SessionContext, sinks: Sequence[n.Sink], *, waits: bool = True) -> TableResult:
-    """Runs INSERTs as one job. In batch mode they have ended on return. In streaming mode the job has
-    started; with ``waits`` and ``table.dml-sync`` it has ended."""
-    names = [str(sink.table.path) for sink in sinks]
-    name = "insert-into_" + ",".join(names)
-    fields = tuple(Field(name, BIGINT) for name in dict.fromkeys(names))
-    if is_batch(context):
-        for sink in sinks:
-            with file_snapshot():
-                batch_job.run_insert(_batch_insert(context, sink), job_request(context, name))
-        return _inserted(context, fields, None)
-    place = (context.place_job or partial(_next_directory, context))()
-    start = starter(context, sinks, name, place)
-    strategy = strategy_of(start.request.config) if place else NoRestart()
-    job = RestartingJob.follow(start(), start, strategy, start.request.on_event)
-    context.jobs.add(job)
-    context.on_job(job)
-    result = _inserted(context, fields, job)
-    if waits and context.configuration.read(table_options.DML_SYNC):
-        job.wait()
-    return result
-
-
-def alter_job(context: SessionContext, job: RestartingJob, sinks: Sequence[n.Sink]) -> None:
-    """Replaces the query of the running ``job`` by the INSERTs ``sinks`` after its epoch, with its state;
-    with a backfill, as if they had run from the beginning. If the state does not fit, it raises StateError
-    and the job continues unchanged."""
-    state_evolution = state_under(context, sinks, job.directory)
-    start = starter(context, sinks, job.name, job.directory)
-    former_start = job.restart
-    assert isinstance(former_start, job_start.InsertsStart)
-    if is_backfilled(context) and not (state_evolution.is_same and has_same_sinks(former_start, start)):
-        _backfill(job, Backfill.of(former_start, start))
-        changes = tuple(map(str, backfilled(state_evolution).changes))
-        start.request.on_event(StateTakenOver(job_id=job.job_id, changes=changes))
-    else:
-        _check_kept(context, state_evolution, job)
-        job.alter(start)
-    context.on_altered(job)
-
-
-def _check_kept(context: SessionContext, state_evolution: Evolution, job: RestartingJob) -> None:
-    drops = context.configuration.read(execution_options.IGNORE_UNCLAIMED)
-    try:
-        state_evolution.check(f"the state of job {job.job_id}", drops=drops)
-    except StateError as e:
-        option = execution_options.EVOLUTION.key
-        e.hint += f" With '{option}' = 'backfill' the query is computed from the beginning of its sources."
-        raise
-
-
-def _backfill(job: RestartingJob, backfill: Backfill) -> None:
-    """Reads most of the job's history while the job runs, then switches it to the new query."""
-    try:
-        for _ in range(READS_AHEAD):
-            resting_job = job.rest()
-            resting_job.rested.set()
-            resting_job.release()
-            backfill.ahead(resting_job.commit)
-        job.alter(backfill.wanted, backfill.switch)
-    except BaseException:
-        backfill.drop()
-        raise
-
-
-def is_backfilled(context: SessionContext) -> bool:
-    return context.configuration.read(execution_options.EVOLUTION) == "backfill"
-
-
-def state_under(context: SessionContext, plans: Sequence[n.LogicalNode], place: str) -> Evolution:
-    """How the state in the directory ``place``, a savepoint or a job's checkpoint, changes if a job of these
-    plans resumes from it. StateError if there is no state."""
-    config = bundled(context.configuration, plans)
-    savepoint = Savepoint.open(Storage.configured(place, config))
-    roots = planning.physical_job(config, [planning.optimized(plan) for plan in plans])
-    names = job_start.state_names(savepoint.identity, savepoint.commit)
-    zone = context.time_zone
-    _, compiled = job_start.unread_job(roots, config, frames=context.frames, zone=zone, names=names)
-    return evolution(savepoint.identity, job_identity(roots, compiled, "", savepoint.identity.rules))
-
-
 def starter(
-    context: SessionContext, sinks: Sequence[n.Sink], name: str, place: str = ""
+    context: SessionContext,
+    sinks: Sequence[n.Sink],
+    name: str,
+    place: str = "",
+    written: Sequence[s.Insert] = (),
 ) -> job_start.InsertsStart:
-    """The start of INSERTs as one streaming job, with its state in ``place``."""
+    """The start of INSERTs as one streaming job, with its state in ``place``. ``written``: the statements,
+    which the job's record keeps."""
     config = bundled(context.configuration, sinks)
-    planned = planning.physical_job(config, [_optimized(s) for s in sinks])
-    request = replace(job_request(context, name, place), config=config)
+    planned = planning.physical_job(config, [optimized_insert(sink) for sink in sinks])
+    query = kept_query(context, written) if place else {}
+    request = replace(job_request(context, name, place), config=config, query=query)
     roots = [node for node in planned if isinstance(node, p.Sink)]
     return job_start.InsertsStart(roots, request)
+
+
+def optimized_insert(sink: n.Sink) -> n.Sink:
+    optimized = planning.optimized(sink)
+    assert isinstance(optimized, n.Sink)
+    return optimized
 
 
 def frame(context: SessionContext, plan: n.LogicalNode) -> DataFrame:
@@ -233,18 +156,6 @@ def frame(context: SessionContext, plan: n.LogicalNode) -> DataFrame:
 def application(context: SessionContext) -> SparkSession:
     """The process's Spark application, started on first use."""
     return spark_application(context.configuration)
-
-
-def _batch_insert(context: SessionContext, sink: n.Sink) -> b.Sink:
-    planned = planning.batch(context, _optimized(sink))
-    assert isinstance(planned, b.Sink)
-    return planned
-
-
-def _optimized(sink: n.Sink) -> n.Sink:
-    optimized = planning.optimized(sink)
-    assert isinstance(optimized, n.Sink)
-    return optimized
 
 
 def job_request(context: SessionContext, name: str, checkpoint_directory: str = "") -> JobRequest:
@@ -294,7 +205,7 @@ def _late_table(context: SessionContext) -> CatalogTable | None:
     return table
 
 
-def _next_directory(context: SessionContext) -> str:
+def next_directory(context: SessionContext) -> str:
     """The checkpoint directory of the next streaming job; '' for a temporary directory.
 
     The first job of a session uses the configured directory, the others ``job-2``, ``job-3``... below it. So
@@ -325,10 +236,6 @@ def _result(
         job=job,
         max_width=context.configuration.read(table_options.MAX_COLUMN_WIDTH),
     )
-
-
-def _inserted(context: SessionContext, fields: tuple[Field, ...], job: JobHandle | None) -> TableResult:
-    return TableResult(kind=StatementKind.INSERT, fields=fields, rows=(), zone=context.zone, job=job)
 
 
 @dataclass(slots=True, kw_only=True)

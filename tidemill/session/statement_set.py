@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from tidemill.errors import ValidationError
-from tidemill.session import execution, explaining, planning
+from tidemill.session import explaining, inserts, planning
 from tidemill.session.context import SessionContext
 from tidemill.session.result import TableResult
 from tidemill.session.table import Table
@@ -43,6 +43,6 @@ class StatementSet:
         """Starts the job and empties the set."""
         if not self._inserts:
             raise ValidationError("The statement set is empty: add an INSERT first")
-        sinks = [planning.bind_insert(self._context, i) for i in self._inserts]
-        self._inserts = []
-        return execution.run_inserts(self._context, sinks)
+        written, self._inserts = self._inserts, []
+        sinks = [planning.bind_insert(self._context, i) for i in written]
+        return inserts.run_inserts(self._context, sinks, written)

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 
 from pyspark.sql import DataFrame
 
-from tidemill.session import execution, explaining, planning
+from tidemill.session import execution, explaining, inserts, planning
 from tidemill.session.context import SessionContext
 from tidemill.session.result import TableResult
 from tidemill.sql import statements as s
@@ -33,8 +33,9 @@ class Table:
 
     def execute_insert(self, table_path: str, overwrite: bool = False) -> TableResult:
         """Writes the rows into a table. A streaming job is still running when this returns."""
-        insert = planning.bind_insert(self._context, self.insert_into(table_path, overwrite))
-        return execution.run_inserts(self._context, [insert])
+        written = self.insert_into(table_path, overwrite)
+        sink = planning.bind_insert(self._context, written)
+        return inserts.run_inserts(self._context, [sink], [written])
 
     def insert_into(self, table_path: str, overwrite: bool = False) -> s.Insert:
         """The INSERT statement that writes the rows into a table."""

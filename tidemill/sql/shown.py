@@ -28,6 +28,11 @@ def shown_statement(text: str) -> str:
     return masked("".join(pieces)) + (_CUT if text[end:].strip() else "")
 
 
+def has_secret(text: str) -> bool:
+    """Whether ``shown_statement`` hides something of a statement that can be read."""
+    return masked(text) != text or next(_hidden(list(tokens(text))), None) is not None
+
+
 def _read(text: str) -> tuple[list[Token], int]:
     """The tokens, and where they end; the last one of a text that was cut may be half of one."""
     statement: list[Token] = []

@@ -246,6 +246,8 @@ def _insert_text(statement: s.Statement, environment: TableEnvironment) -> str:
 
 def _altered_text(statement: s.Statement, environment: TableEnvironment) -> str:
     """The INSERT that an altered job runs from now on."""
+    if isinstance(statement, s.CreateTable):
+        return create_table_as.insert_text(statement, environment.context)
     if isinstance(statement, s.AlterMaterializedTable):
         return materialized.insert_text(environment.context.catalogs.qualify(statement.path), statement)
     assert isinstance(statement, s.AlterJob)

@@ -47,8 +47,8 @@ from tidemill.state.slices import Slice, Slices
 
 T = TypeVar("T")
 _JOB = "the job record"
-_IDENTITY, _SHOWN, _EPOCHS = "job.json", "committed.json", "epochs"
-ORIGIN = "origin.json"
+_IDENTITY, _EPOCHS = "job.json", "epochs"
+ORIGIN, SHOWN = "origin.json", "committed.json"
 _PLAN, _COMMIT, _PUBLISHED = ".plan.json", ".commit.json", ".published.json"
 _STATE, _SOURCES = "state", "sources"
 REPLAYS = "replays"
@@ -252,7 +252,7 @@ class CheckpointDirectory:
         """The newest commit record; StateError if there must be one and there is none."""
         last = self._last_epoch()
         if not last:
-            if self._records.exists(_SHOWN):
+            if self._records.exists(SHOWN):
                 raise StateError(
                     f"The commit record of the job in '{self.root.shown('')}' is lost: epochs were "
                     f"committed, but '{self.root.shown(_EPOCHS)}' has no record. From the beginning the job "
@@ -290,6 +290,11 @@ class CheckpointDirectory:
         self.write_plan(replace(plan, epoch=plan.epoch + 1))
         return empty
 
+    def begun_as(self) -> str:
+        """The id of the job that the directory was being filled for; '' if it was not."""
+        begun = self._records.read(ORIGIN, "the record of its origin") if self.is_new else None
+        return str((begun or {}).get("job", ""))
+
     @property
     def is_new(self) -> bool:
         """Whether no job has written to it."""
@@ -324,10 +329,12 @@ class CheckpointDirectory:
                 raise damaged(f"{_JOB} '{self.root.shown(_identity(number))}'", str(e)) from e
         return found
 
-    def _evolve(self, stored: JobIdentity, wanted: JobIdentity) -> JobIdentity:
-        """From now on the state is that of ``wanted``: one record says so."""
+    def _evolve(self, stored: JobIdentity, wanted: JobIdentity, *, publishes: bool = False) -> JobIdentity:
+        """From now on the state is that of ``wanted``: one record says so. ``publishes``: its sinks are the
+        same, so that they get what the last epoch has given them."""
         last = self.last_commit()
-        self.check_published(last)
+        if not publishes:
+            self.check_published(last)
         since = last.epoch + 1 if last is not None else 1
         if not self.is_locked and self.planned(since) is not None:
             since += 1  # That epoch is the owner's before, or nobody's (see ``closed``).
@@ -372,8 +379,8 @@ class CheckpointDirectory:
     def begin_showing(self) -> None:
         """Notes that there has been a commit, before anybody sees what it did."""
         if not self._shown:
-            if not self._records.exists(_SHOWN):
-                self._put(_SHOWN, {})
+            if not self._records.exists(SHOWN):
+                self._put(SHOWN, {})
             self._shown = True
 
     def forget_before(self, epoch: int) -> None:
@@ -402,7 +409,7 @@ class CheckpointDirectory:
         if stored is None:
             if self._records.exists(ORIGIN):
                 raise self._half_filled()
-            if self._records.numbered(_EPOCHS, _COMMIT) or self._records.exists(_SHOWN):
+            if self._records.numbered(_EPOCHS, _COMMIT) or self._records.exists(SHOWN):
                 raise StateError(
                     f"The job record '{self.root.shown(_IDENTITY)}' is lost: there are epochs, "
                     "but the directory does not say which job they belong to",
@@ -414,8 +421,10 @@ class CheckpointDirectory:
         found.check(f"the checkpoint in '{self.root.shown('')}'", drops=drops)
         if not found.is_same:
             return self._evolve(stored, wanted)
-        if stored.sinks and stored.whole and stored.sinks != wanted.sinks:
-            return self._evolve(stored, replace(stored, sinks=wanted.sinks))
+        if stored.whole and not stored.has_same_results(wanted):
+            results = {name: getattr(wanted, name) for name in ("sinks", "watermarks", "query")}
+            changed = replace(stored, **results)
+            return self._evolve(stored, changed, publishes=not stored.sinks or stored.sinks == wanted.sinks)
         return stored if stored == self._identities()[-1] else self._evolve(stored, stored)
 
     def _half_filled(self) -> StateError:

@@ -27,7 +27,10 @@ from tidemill.runtime.checkpoint.operator_schema import CallSchema, ColumnSchema
 from tidemill.state.growing_types import grows
 from tidemill.types.widening import is_wider
 
-_OTHER = "Run the query that made it, or start this one in a new directory, without a savepoint."
+_OTHER = (
+    "Run the query that made it, or start this one in a new directory, without a savepoint. With "
+    "'tidemill.evolution' = 'backfill' the query is computed from the beginning of its sources."
+)
 _LEFT_OUT = (
     "With 'execution.state-recovery.ignore-unclaimed-state' = 'true' the query starts, and state that it "
     "does not need is left out."

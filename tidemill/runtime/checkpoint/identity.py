@@ -15,6 +15,8 @@ from tidemill.physical.identities import RULES
 from tidemill.runtime.checkpoint.operator_schema import OperatorSchema
 from tidemill.user_functions.code import same_code
 
+_SINKS = "table.exec.sink."
+
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class JobIdentity:
@@ -25,8 +27,9 @@ class JobIdentity:
     state of each operator is made of, ``direct`` sinks that get rows without an operator between, and which
     rows, ``since`` the first epoch after it took the state over from another query, ``whole`` whether its
     sinks have what the query gives from the beginning on, and nothing of another one, ``sinks`` digests of
-    their tables, ``shown`` by sink and column what it shows, as its lineage with the words for people;
-    records of earlier versions have none."""
+    their tables, ``watermarks`` how long they wait, ``query`` the INSERTs with what they name, as the session
+    that gave them has written them, ``shown`` by sink and column what it shows, as its lineage with the
+    words for people; records of earlier versions have none."""
 
     job_id: str
     fingerprint: str
@@ -42,6 +45,8 @@ class JobIdentity:
     since: int = 0
     whole: bool = True
     sinks: list[str] = field(default_factory=list)
+    watermarks: list[str] = field(default_factory=list)
+    query: dict[str, Any] = field(default_factory=dict)
     shown: dict[str, dict[str, dict[str, str]]] = field(default_factory=dict)
 
     @classmethod
@@ -49,6 +54,19 @@ class JobIdentity:
         """KeyError or TypeError if ``data`` is none."""
         schema = {key: OperatorSchema.from_json(found) for key, found in data.get("schema", {}).items()}
         return cls(**{"whole": not data.get("since"), **data, "schema": schema})
+
+    def has_same_results(self, other: Self) -> bool:
+        """Of two queries that may have the same state: whether their sinks have the same rows, as far as is
+        recorded."""
+        if self.sinks and self.sinks != other.sinks:
+            return False
+        return not self.query or (self.watermarks, self._enforced) == (other.watermarks, other._enforced)
+
+    @property
+    def _enforced(self) -> dict[str, str]:
+        """The options that say what becomes of rows that a sink's constraints forbid."""
+        options = self.query.get("options", {})
+        return {key: value for key, value in options.items() if key.startswith(_SINKS)}
 
     def described(self, operator: str) -> str:
         """What the operator of this id is, as EXPLAIN has it; the id if no record says."""

@@ -11,18 +11,28 @@ next start fills anew, and the savepoint as it was:
 3. ``origin.json`` in the job's directory says that it is being filled. What is there without a ``job.json``
    is of an attempt that was killed, and goes.
 4. The files of the state and of the sources are linked or copied, then the commit record is put.
-5. ``job.json``: the job is there (see ``CheckpointDirectory.open``).
-6. With CLAIM the savepoint goes.
+5. With a backfill the epoch after that one, with the state and the output of another query, too
+   (``replay.backfill``); the savepoint's state is not needed then.
+6. ``job.json``: the job is there (see ``CheckpointDirectory.open``).
+7. With CLAIM the savepoint goes.
 """
 
 from __future__ import annotations
 
+from collections.abc import Callable, Container
 from contextlib import AbstractContextManager, nullcontext
 from dataclasses import dataclass, replace
 
-from tidemill.errors import OwnershipError, StateError
+from tidemill.errors import OwnershipError, StateError, TidemillError
 from tidemill.files.storage import Storage
-from tidemill.runtime.checkpoint.directory import FILLED, ORIGIN, CheckpointDirectory, EpochCommit
+from tidemill.runtime.checkpoint.directory import (
+    FILLED,
+    ORIGIN,
+    REPLAYS,
+    SHOWN,
+    CheckpointDirectory,
+    EpochCommit,
+)
 from tidemill.runtime.checkpoint.evolution import evolution
 from tidemill.runtime.checkpoint.identity import JobIdentity
 from tidemill.runtime.checkpoint.ownership import undisturbed
@@ -33,11 +43,13 @@ from tidemill.runtime.checkpoint.savepoint import CLAIM, Savepoint, remove_savep
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Origin:
     """``claims``: the savepoint is the job's from now on; ``drops``: state of operators that the query lacks
-    may be left out."""
+    may be left out; ``backfill``: puts the first epoch of another query into a directory that is being
+    filled."""
 
     savepoint: Savepoint
     claims: bool = False
     drops: bool = False
+    backfill: Callable[[CheckpointDirectory, JobIdentity], None] | None = None
 
     def start(self, directory: CheckpointDirectory, wanted: JobIdentity) -> JobIdentity:
         """Fills the new ``directory`` and takes it; the job's identity. Raises StateError."""
@@ -45,10 +57,12 @@ class Origin:
             with self._undisturbed():
                 self._check(wanted)  # 1
                 former = [*self.savepoint.identity.former, self.savepoint.identity.job_id]
-                wanted = replace(wanted, former=former, whole=False)
+                begun = directory.begun_as() or wanted.job_id
+                whole = self.backfill is not None
+                wanted = replace(wanted, job_id=begun, former=former, whole=whole)
                 identity = directory.open(wanted, lambda records: self._fill(directory, records, wanted))
                 if self.claims:
-                    remove_savepoint(self.savepoint.storage)  # 6
+                    remove_savepoint(self.savepoint.storage)  # 7
                 return identity
         except OSError as e:
             directory.close()
@@ -64,7 +78,8 @@ class Origin:
 
     def _check(self, wanted: JobIdentity) -> None:
         savepoint, commit = self.savepoint, self.savepoint.commit
-        evolution(savepoint.identity, wanted).check(savepoint.what, drops=self.drops)
+        if self.backfill is None:
+            evolution(savepoint.identity, wanted).check(savepoint.what, drops=self.drops)
         if commit is not None and not savepoint.is_published:
             raise StateError(
                 f"{self._what} cannot be taken up: whether its last epoch {commit.epoch} has reached its "
@@ -79,14 +94,32 @@ class Origin:
             directory.root.remove_directory(folder)
             directory.root.make_directory(folder)
         if not records.exists(ORIGIN):
-            records.put(ORIGIN, {"savepoint": self.savepoint.where})
-        files = [*self.savepoint.state_files(wanted.operators), *self.savepoint.source_files()]
+            records.put(ORIGIN, {"savepoint": self.savepoint.where, "job": wanted.job_id})
+        directory.fault("begun")
+        operators = wanted.operators if self.backfill is None else {}
+        files = [*self.savepoint.state_files(operators), *self.savepoint.source_files()]
         for path in files:  # 4
             directory.root.take_in(self.savepoint.storage, path)
         for folder in {path.rpartition("/")[0] for path in files}:
             directory.root.force_directory(folder)
         if self.savepoint.commit is not None:
-            directory.put_first(_begun(self.savepoint.commit, wanted))
+            directory.put_first(_begun(self.savepoint.commit, operators))
+        if self.backfill is not None:
+            try:
+                self.backfill(directory, wanted)  # 5
+            except TidemillError:
+                self._withdraw(directory.root, records)
+                raise
+        directory.fault("filled")
+
+    def _withdraw(self, place: Storage, records: Records) -> None:
+        """A refusal leaves the directory without a job, and the savepoint to others."""
+        for folder in (*FILLED, REPLAYS):
+            place.remove_directory(folder)
+        records.remove(SHOWN)
+        records.remove(ORIGIN)
+        if self.claims:
+            Records.open(self.savepoint.storage).remove(CLAIM)
 
     def _claim(self, place: Storage) -> None:
         records = Records.open(self.savepoint.storage)
@@ -105,6 +138,6 @@ class Origin:
             )
 
 
-def _begun(commit: EpochCommit, wanted: JobIdentity) -> EpochCommit:
-    """Its output was published by the job before; of operators there are those of the query alone."""
-    return replace(commit.of(wanted.operators), tokens={})
+def _begun(commit: EpochCommit, operators: Container[str]) -> EpochCommit:
+    """Its output was published by the job before; of operators there are these alone."""
+    return replace(commit.of(operators), tokens={})

@@ -27,12 +27,16 @@ from tidemill.connectors.registry import connector
 from tidemill.errors import NotSupportedError, StateError, TidemillError
 from tidemill.files.storage import Storage
 from tidemill.physical import nodes as p
+from tidemill.physical.explain.attributes import describe
+from tidemill.physical.tree import walk
 from tidemill.runtime.checkpoint.directory import REPLAYS, CheckpointDirectory, EpochCommit
 from tidemill.runtime.checkpoint.identity import JobIdentity
+from tidemill.runtime.checkpoint.origin import Origin
 from tidemill.runtime.checkpoint.savepoint import SOURCES, Savepoint
 from tidemill.runtime.job_start import InsertsStart, JobRequest, epoch_session, parallelism
 from tidemill.runtime.replay.clock import refuse_moving, refuse_twice
 from tidemill.runtime.replay.replaying import History, Replay, Replayed, ReplayedOutput
+from tidemill.runtime.replay.verify import Read, copied
 from tidemill.runtime.spark.contents import content, difference, nothing
 from tidemill.runtime.spark.failures import translated
 from tidemill.runtime.tables import make_sink
@@ -49,9 +53,14 @@ def _check(former: InsertsStart, wanted: InsertsStart) -> None:
         refuse_twice(start.sinks, _WHAT)
 
 
-def has_same_sinks(former: InsertsStart, wanted: InsertsStart) -> bool:
+def has_same_results(former: InsertsStart, wanted: InsertsStart) -> bool:
+    """Of two queries that may have the same state: whether their sinks are the same, and get the same."""
     places = [{(s.table.path, s.options) for s in start.sinks} for start in (former, wanted)]
-    return places[0] == places[1]
+    waits = [
+        {describe(n) for s in start.sinks for n in walk(s) if isinstance(n, p.WatermarkAssigner)}
+        for start in (former, wanted)
+    ]
+    return (places[0], waits[0]) == (places[1], waits[1])
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -90,49 +99,100 @@ class Backfill:
         """Removes what was read ahead."""
         self.work.remove_directory("")
 
-    def switch(self) -> None:
-        """The job, which has stopped, is ``wanted`` from now on. Raises TidemillError, and nothing has
-        changed then: StateError if the history is gone."""
-        try:
-            with CheckpointDirectory(self.place, self.wanted.request.fault) as directory:
-                stored = directory.take()
+    def switch(self) -> str:
+        """The job, which has stopped, is ``wanted`` from now on; its id. Raises TidemillError, and nothing
+        has changed then: StateError if the history is gone."""
+        with CheckpointDirectory(self.place, self.wanted.request.fault) as directory:
+            stored = directory.take()
+            try:
                 last = directory.closed(directory.last_commit())
                 directory.check_published(last)
                 _check_whole(stored)
-                self._switch(directory, stored, last)
-        finally:
+                identity = self._identity(stored.job_id, stored.former)
+                directory.switch(identity, self._epoch(directory, identity, last))  # 4, 5
+            finally:
+                self.place.remove_directory(REPLAYS)
+        return stored.job_id
+
+    def begin(self, savepoint: Savepoint, *, claims: bool, has: Read) -> str:
+        """The directory, which has no job, becomes that of a job of ``wanted`` that goes on after
+        ``savepoint``; its id. ``has``: reads the tables of sinks. Raises TidemillError: StateError if the
+        history is gone, or a sink's table is not what the savepoint's query gives."""
+        _check_whole(savepoint.identity)
+
+        def fill(directory: CheckpointDirectory, identity: JobIdentity) -> None:
+            made = self._epoch(directory, identity, savepoint.commit, has)
+            if savepoint.commit is None:
+                directory.put_first(made)
+            else:
+                directory.write_commit(made)
+
+        origin = Origin(savepoint=savepoint, claims=claims, backfill=fill)
+        with CheckpointDirectory(self.place, self.wanted.request.fault) as directory:
+            made = origin.start(directory, self._identity(self.now.identity.job_id, []))
             self.place.remove_directory(REPLAYS)
+        return made.job_id
 
     def _over(self, last: EpochCommit | None) -> tuple[Replayed, Replayed]:
         history = History(commit=last or _NOTHING, sources=self.place.below(SOURCES))
         return self.then.over(history), self.now.over(history)
 
-    def _switch(self, directory: CheckpointDirectory, stored: JobIdentity, last: EpochCommit | None) -> None:
+    def _identity(self, job_id: str, former: list[str]) -> JobIdentity:
+        query = dict(self.wanted.request.query)
+        return replace(self.now.identity, job_id=job_id, former=former, query=query)
+
+    def _epoch(
+        self,
+        directory: CheckpointDirectory,
+        identity: JobIdentity,
+        last: EpochCommit | None,
+        has: Read | None = None,
+    ) -> EpochCommit:
+        """Steps 1 to 3: the job's next epoch, as its commit record will have it."""
         before = last or _NOTHING
         epoch = before.epoch + 1
         then, now = self._over(last)  # 1
+        if has is not None:
+            self._check_tables(then, has)
         directory.fault("replayed")
-        identity = replace(now.identity, job_id=stored.job_id, former=stored.former)
         tokens = _staged(self.wanted.request, then, now, identity, epoch)  # 2
         directory.fault("staged")
         _take_state(self.place, self.now.into, now)  # 3
         directory.fault("linked")
         made = now.commit or _NOTHING
-        commit = replace(
+        return replace(
             made,
             epoch=epoch,
             time=max(before.time, made.time),
             offsets={key: before.offsets[key] for key in now.sources if key in before.offsets},
             tokens=tokens,
         )
-        directory.switch(identity, commit)  # 4, 5
+
+    def _check_tables(self, then: Replayed, has: Read) -> None:
+        """StateError where the tables that get a difference have not what it is a difference to."""
+        written = {sink.table.path for sink in self.wanted.sinks}
+        tables = copied(self.former, has, self.work.below("tables"))
+        spark = epoch_session(self.wanted.request, parallelism(self.wanted.request))
+        for table, output in zip(tables, then.outputs, strict=True):
+            path = output.sink.table.path
+            if path not in written:
+                continue
+            if isinstance(table, str):
+                raise NotSupportedError(f"{_WHAT} from a savepoint into {path} is not supported: {table}")
+            other = difference(content(spark, output.rows), content(spark, table), pairs=False)
+            if other.limit(1).count():
+                raise StateError(
+                    f"Table {path} has not the rows that the query of the savepoint gives: somebody has "
+                    "written to it since, or before",
+                    hint="Start the new query into a table of its own, or from the job's last savepoint.",
+                )
 
 
 def _check_whole(stored: JobIdentity) -> None:
     if not stored.whole:
         raise StateError(
             "A backfill needs a job whose query has run from the beginning: this one has state of another "
-            "query or of a savepoint, so its sinks may have rows that no query tells",
+            "query, of a savepoint or of an edit, so its sinks may have rows that no query tells",
             hint="Start the new query as a job of its own, into a table of its own.",
         )
 

@@ -38,7 +38,7 @@ class _Alteration:
     back; ``error``: why it could not."""
 
     start: Callable[[], RunningJob]
-    switch: Callable[[], None] | None
+    switch: Callable[[], object] | None
     error: BaseException | None = None
     done: threading.Event = field(default_factory=threading.Event)
 
@@ -147,7 +147,7 @@ class RestartingJob:
             job = self._now
         return job.rest()
 
-    def alter(self, start: Callable[[], RunningJob], switch: Callable[[], None] | None = None) -> None:
+    def alter(self, start: Callable[[], RunningJob], switch: Callable[[], object] | None = None) -> None:
         """The job ends its epoch and goes on as ``start`` has it; returns when it does. If that cannot start,
         the job goes on as it was, and this raises the reason. ``switch`` comes first, and decides: once it
         has succeeded the job is the other one, and is started again if it fails."""

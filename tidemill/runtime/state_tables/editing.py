@@ -135,7 +135,7 @@ class SavepointSink:
 def claim(target: Storage, identity: JobIdentity) -> None:
     """The place of a new savepoint, which is empty: of two that write there at once one is refused."""
     try:
-        CheckpointDirectory(target).make(identity, None)
+        CheckpointDirectory(target).make(replace(identity, whole=False), None)
     except OwnershipError as e:
         raise written_by_another(target) from e
     except OSError as e:

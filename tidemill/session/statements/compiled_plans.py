@@ -13,21 +13,19 @@ from contextlib import contextmanager
 from dataclasses import dataclass
 from typing import Any
 
-from tidemill.catalog.table import CatalogFrame, CatalogObject, ObjectPath
 from tidemill.config.table_options import FORCE_RECOMPILE
-from tidemill.errors import NotSupportedError, TidemillError, ValidationError
+from tidemill.errors import TidemillError, ValidationError
 from tidemill.files.storage import Storage
 from tidemill.files.systems import SETTINGS
 from tidemill.plan.nodes import Sink
-from tidemill.session import execution, planning, snapshot
+from tidemill.session import inserts, planning, snapshot
 from tidemill.session.context import SessionContext
+from tidemill.session.kept_query import RecordingSession
 from tidemill.session.result import TableResult, ok
 from tidemill.session.statements import plan_files
 from tidemill.sql import statements as s
-from tidemill.user_functions.kinds import UserFunction
 
 Json = dict[str, Any]
-_PROGRAM = "What a Python program registers lives in that program alone."
 
 
 def compile_plan(statement: s.CompilePlan, context: SessionContext) -> TableResult:
@@ -57,12 +55,16 @@ def execute_plan(statement: s.ExecutePlan, context: SessionContext) -> TableResu
 def _executed(file: str, context: SessionContext) -> TableResult:
     plan = plan_files.read(*_storage(file, context), file)
     with _as_compiled(plan, context):
-        return execution.run_inserts(context, _bound(plan, file, context))
+        return inserts.run_inserts(context, *_bound(plan, file, context))
 
 
-def _bound(plan: plan_files.Plan, file: str, context: SessionContext) -> list[Sink]:
+def _bound(
+    plan: plan_files.Plan, file: str, context: SessionContext
+) -> tuple[list[Sink], Sequence[s.Insert]]:
+    """What runs, and the statements that it was bound from."""
+    written = _inserts(plan.statement)
     try:
-        return [planning.bind_insert(context, insert) for insert in _inserts(plan.statement)]
+        return [planning.bind_insert(context, insert) for insert in written], written
     except TidemillError as e:
         e.message = f"In the statement of the plan file '{file}': {e.message}"
         raise
@@ -87,39 +89,17 @@ def _inserts(statement: s.Insert | s.StatementSet) -> Sequence[s.Insert]:
     return statement.inserts if isinstance(statement, s.StatementSet) else (statement,)
 
 
-class _Recording(SessionContext):
-    """The session, shared and not copied, and what was looked up in it by name."""
-
-    def __init__(self, context: SessionContext) -> None:
-        self.__dict__.update(context.__dict__)
-        self.paths: set[ObjectPath] = set()
-
-    def resolve(self, path: ObjectPath) -> CatalogObject | None:
-        self.paths.add(path)
-        found = super().resolve(path)
-        if isinstance(found, CatalogFrame):
-            raise NotSupportedError(f"'{path}' is a DataFrame: a plan cannot keep it", hint=_PROGRAM)
-        return found
-
-    def user_function(self, parts: tuple[str, ...], path: ObjectPath) -> UserFunction | None:
-        self.paths.add(path)
-        functions = self.catalogs.functions
-        made = (functions.system(parts[0]) if len(parts) == 1 else None) or functions.find(path)
-        if made is not None and made.declared is not None:
-            message = f"'{made.name}' is a function of this program: a plan cannot keep it"
-            raise NotSupportedError(message, hint=_PROGRAM)
-        return super().user_function(parts, path)
-
-
 def _kept(statement: s.CompilePlan, context: SessionContext) -> Json:
     """What goes into the file. Raises what is wrong with the statement."""
-    recording = _Recording(context)
+    recording = RecordingSession(context)
     for insert in _inserts(statement.target):
         planning.bind_insert(recording, insert)
     text = statement.target.text
     if isinstance(statement.target, s.StatementSet):
         text = f"EXECUTE {text}"
-    named = _Named({(p.catalog, p.database, p.name) for p in recording.paths})
+    paths = {(p.catalog, p.database, p.name) for p in recording.objects}
+    functions = {("", "", f.name.rpartition(".")[2]) for f in recording.functions.values()}
+    named = _Named(paths | functions)
     return plan_files.document(text, named.of(snapshot.taken(context, whole=True)))
 
 

@@ -16,7 +16,7 @@ from tidemill.catalog.table import CatalogTable, Column, ColumnKind, ObjectPath
 from tidemill.errors import ValidationError
 from tidemill.functions import casts
 from tidemill.plan import nodes as n
-from tidemill.session import execution, planning
+from tidemill.session import inserts, planning
 from tidemill.session.context import SessionContext
 from tidemill.session.result import TableResult, ok
 from tidemill.session.schema.columns import check_unique, declared
@@ -24,6 +24,7 @@ from tidemill.session.schema.precision import cut_times
 from tidemill.session.schema.table import completed, plain_table
 from tidemill.session.statements import show_create
 from tidemill.sql import statements as s
+from tidemill.sql.parser import parse_statement
 from tidemill.types.logical import Field, without_attribute
 
 
@@ -42,7 +43,7 @@ def create(statement: s.CreateTable, context: SessionContext, *, taken: bool) ->
     else:
         context.catalogs.create(table)
     context.warn(cut_times(table))
-    return execution.run_inserts(context, [sink])
+    return inserts.run_inserts(context, [sink], [written(statement, context)])
 
 
 def _check_replaced(before: object, path: ObjectPath, statement: s.CreateTable) -> None:
@@ -73,6 +74,13 @@ def planned(statement: s.CreateTable, context: SessionContext) -> tuple[CatalogT
         target_position=statement.position,
     )
     return table, planning.bind_insert(context, insert, table)
+
+
+def written(statement: s.CreateTable, context: SessionContext) -> s.Insert:
+    """``insert_text`` as a statement."""
+    found = parse_statement(insert_text(statement, context))
+    assert isinstance(found, s.Insert)
+    return found
 
 
 def insert_text(statement: s.CreateTable, context: SessionContext) -> str:

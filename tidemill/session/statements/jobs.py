@@ -10,7 +10,7 @@ from tidemill.config.mini_batch_options import MINI_BATCH_SIZE
 from tidemill.errors import NotSupportedError, ValidationError
 from tidemill.runtime.job_start import InsertsStart
 from tidemill.runtime.restarts.job import RestartingJob
-from tidemill.session import execution, planning
+from tidemill.session import execution, inserts, planning
 from tidemill.session.context import SessionContext
 from tidemill.session.jobs import StartedJob
 from tidemill.session.result import TableResult, listing, ok
@@ -60,8 +60,9 @@ def alter_job(statement: s.AlterJob, context: SessionContext) -> TableResult:
     if target is None:
         _set(job, statement)
     else:
-        inserts = target.inserts if isinstance(target, s.StatementSet) else (target,)
-        execution.alter_job(context, job, [planning.bind_insert(context, insert) for insert in inserts])
+        written = target.inserts if isinstance(target, s.StatementSet) else (target,)
+        sinks = [planning.bind_insert(context, insert) for insert in written]
+        inserts.alter_job(context, job, sinks, written)
     return ok()
 
 

@@ -10,9 +10,9 @@ import re
 from dataclasses import replace
 
 from tidemill.catalog.manager import quoted
-from tidemill.catalog.table import CatalogTable, ObjectPath, Upkeep
+from tidemill.catalog.table import CatalogObject, CatalogTable, ObjectPath, Upkeep
 from tidemill.errors import NotSupportedError, ValidationError
-from tidemill.session import execution, planning, view_text
+from tidemill.session import execution, inserts, planning, view_text
 from tidemill.session.context import SessionContext
 from tidemill.session.result import TableResult, ok
 from tidemill.session.schema.precision import cut_times
@@ -20,11 +20,21 @@ from tidemill.session.statements import create_table_as, jobs
 from tidemill.sql import statements as s
 from tidemill.types.logical import Field, without_attribute
 
+_DEFINITION = {
+    "columns": "columns",
+    "primary_key": "primary key",
+    "watermark": "watermark",
+    "partitioned_by": "partitions",
+    "distribution": "distribution",
+    "options": "options",
+}
+"""What CREATE OR ALTER leaves as it is, as errors name it."""
 _UNITS = ("SECOND", "MINUTE", "HOUR", "DAY", "WEEK")
 
 
 def create(statement: s.CreateTable, freshness: s.Freshness, context: SessionContext) -> TableResult:
-    """OK; the job goes on. What is refused leaves the catalog as it was."""
+    """OK; the job goes on. What is refused leaves the catalog as it was. With OR ALTER a table that is there
+    keeps its comment and its freshness, as in Flink, and gets the query."""
     if execution.is_batch(context):
         raise NotSupportedError(
             "CREATE MATERIALIZED TABLE in batch mode is not supported",
@@ -38,12 +48,16 @@ def create(statement: s.CreateTable, freshness: s.Freshness, context: SessionCon
         freshness=_interval(freshness),
     )
     planned, sink = create_table_as.planned(statement, context)
+    before = context.catalogs.find(planned.path) if statement.or_alter else None
+    if before is not None:
+        return _redefined(statement, planned, before, upkeep, context)
     table = replace(planned, upkeep=upkeep)
     planning.check_sink(table)
     context.catalogs.create(table)
     context.warn(cut_times(table))
     try:
-        job = execution.run_inserts(context, [sink], waits=False).job
+        written = create_table_as.written(statement, context)
+        job = inserts.run_inserts(context, [sink], [written], waits=False).job
     except BaseException:
         context.catalogs.drop(table.path, view=False, temporary=False, ignore_if_missing=True)
         raise
@@ -54,12 +68,37 @@ def create(statement: s.CreateTable, freshness: s.Freshness, context: SessionCon
     return ok()
 
 
+def _redefined(
+    statement: s.CreateTable,
+    planned: CatalogTable,
+    before: CatalogObject,
+    upkeep: Upkeep,
+    context: SessionContext,
+) -> TableResult:
+    if not isinstance(before, CatalogTable) or before.upkeep is None:
+        raise ValidationError(
+            f"Table {before.path} is not a materialized table. Only materialized table support create or "
+            "alter operation.",
+            position=statement.position,
+        )
+    for part in _DEFINITION:
+        if getattr(planned, part) != getattr(before, part):
+            raise NotSupportedError(
+                f"CREATE OR ALTER MATERIALIZED TABLE with other {_DEFINITION[part]} than "
+                f"{quoted(before.path)} has is not supported",
+                position=statement.position,
+                hint="Its definition is shown by SHOW CREATE MATERIALIZED TABLE.",
+            )
+    written = create_table_as.written(statement, context)
+    kept = replace(upkeep, freshness=before.upkeep.freshness, job_id=before.upkeep.job_id)
+    return _go_on(statement, replace(before, upkeep=kept), written, context)
+
+
 def alter(statement: s.AlterMaterializedTable, context: SessionContext) -> TableResult:
     """OK when the table's job goes on as the new query, as with ALTER JOB. A refusal leaves both as they
     were."""
     table = _materialized(statement, context)
     assert table.upkeep is not None
-    job = jobs.altered_job(table.upkeep.job_id, statement, context)
     query = s.Query(text=statement.query_text, position=statement.query_position, tree=statement.query)
     fields = planning.bind(context, query).fields
     _check_columns(table, fields, statement)
@@ -77,8 +116,17 @@ def alter(statement: s.AlterMaterializedTable, context: SessionContext) -> Table
         default_catalog=context.current_catalog,
         default_database=context.current_database,
     )
-    execution.alter_job(context, job, [planning.bind_insert(context, insert)])
-    context.catalogs.replace(replace(table, upkeep=upkeep))
+    return _go_on(statement, replace(table, upkeep=upkeep), insert, context)
+
+
+def _go_on(
+    statement: s.Statement, table: CatalogTable, insert: s.Insert, context: SessionContext
+) -> TableResult:
+    """The table's job goes on as ``insert``; then the catalog has the table so."""
+    assert table.upkeep is not None
+    job = jobs.altered_job(table.upkeep.job_id, statement, context)
+    inserts.alter_job(context, job, [planning.bind_insert(context, insert)], [insert])
+    context.catalogs.replace(table)
     return ok()
 
 

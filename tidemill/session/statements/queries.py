@@ -7,7 +7,7 @@ from functools import singledispatch
 from tidemill.errors import NotSupportedError
 from tidemill.plan import nodes as n
 from tidemill.runtime.checkpoint.evolution import backfilled
-from tidemill.session import execution, explaining, planning
+from tidemill.session import execution, explaining, inserts, planning
 from tidemill.session.context import SessionContext
 from tidemill.session.result import StatementKind, TableResult, listing
 from tidemill.session.statements import create_table_as
@@ -22,12 +22,13 @@ def query(statement: s.Query, context: SessionContext) -> TableResult:
 
 
 def insert(statement: s.Insert, context: SessionContext) -> TableResult:
-    return execution.run_inserts(context, [planning.bind_insert(context, statement)])
+    return inserts.run_inserts(context, [planning.bind_insert(context, statement)], [statement])
 
 
 def statement_set(statement: s.StatementSet, context: SessionContext) -> TableResult:
     """All INSERTs as one job: they commit together."""
-    return execution.run_inserts(context, [planning.bind_insert(context, i) for i in statement.inserts])
+    sinks = [planning.bind_insert(context, i) for i in statement.inserts]
+    return inserts.run_inserts(context, sinks, statement.inserts)
 
 
 def explain(statement: s.Explain, context: SessionContext) -> TableResult:
@@ -47,8 +48,8 @@ def _evolution(statement: s.Explain, context: SessionContext, plans: list[n.Logi
     context.permissions.check_place(statement.state, "EXPLAIN EVOLUTION", statement.position)
     if execution.is_batch(context):
         raise NotSupportedError("EXPLAIN EVOLUTION is not supported under batch mode.")
-    found = execution.state_under(context, plans, statement.state)
-    changes = (backfilled(found) if execution.is_backfilled(context) else found).changes
+    found = inserts.state_under(context, plans, statement.state)
+    changes = (backfilled(found) if inserts.is_backfilled(context) else found).changes
     rows = [(change.operator, change.part or None, change.verdict.value, change.detail) for change in changes]
     return listing(_CHANGES, rows, StatementKind.EXPLAIN)
 

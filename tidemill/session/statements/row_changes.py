@@ -7,7 +7,7 @@ from tidemill.connectors.api import TruncatingConnector
 from tidemill.connectors.registry import validate
 from tidemill.errors import NotSupportedError, Position, ValidationError
 from tidemill.plan.binder.binder import Binder
-from tidemill.session import execution, planning
+from tidemill.session import execution, inserts, planning
 from tidemill.session.context import SessionContext
 from tidemill.session.result import TableResult, ok
 from tidemill.sql import statements as s
@@ -30,12 +30,12 @@ def truncate(statement: s.TruncateTable, context: SessionContext) -> TableResult
 
 def delete(statement: s.Delete, context: SessionContext) -> TableResult:
     table, _ = _by_key(statement, "DELETE", context)
-    return execution.run_inserts(context, [Binder(context).bind_delete(statement, table)])
+    return inserts.run_inserts(context, [Binder(context).bind_delete(statement, table)])
 
 
 def update(statement: s.Update, context: SessionContext) -> TableResult:
     table, fixed = _by_key(statement, "UPDATE", context)
-    return execution.run_inserts(context, [Binder(context).bind_update(statement, table, fixed)])
+    return inserts.run_inserts(context, [Binder(context).bind_update(statement, table, fixed)])
 
 
 def _by_key(

@@ -7,14 +7,10 @@ from contextlib import contextmanager
 from dataclasses import astuple, replace
 from functools import partial
 
-from pyspark.sql import DataFrame
-
 from tidemill.config.execution_options import CHECKPOINT_DIRECTORY
 from tidemill.config.option import Configuration
-from tidemill.connectors.registry import connector
-from tidemill.errors import NotSupportedError, ValidationError
+from tidemill.errors import ValidationError
 from tidemill.files.storage import Storage
-from tidemill.physical import nodes as p
 from tidemill.runtime.checkpoint.directory import CheckpointDirectory
 from tidemill.runtime.checkpoint.ownership import undisturbed
 from tidemill.runtime.checkpoint.savepoint import Savepoint
@@ -22,14 +18,12 @@ from tidemill.runtime.job_start import InsertsStart
 from tidemill.runtime.replay.captured import KeptRows
 from tidemill.runtime.replay.verify import check_verifiable, compared, copied
 from tidemill.runtime.restarts.job import RestartingJob
-from tidemill.session import execution, planning
+from tidemill.session import inserts
 from tidemill.session.context import SessionContext
 from tidemill.session.result import TableResult, listing
 from tidemill.session.statements.jobs import found
 from tidemill.sql import statements as s
-from tidemill.sql.parser import parse_statement
 from tidemill.types.logical import STRING, Field
-from tidemill.types.physical import quote
 
 _COLUMNS = tuple(Field(name, STRING) for name in ("part", "result", "key", "value"))
 
@@ -49,7 +43,7 @@ def verify_job(statement: s.VerifyJob, context: SessionContext) -> TableResult:
     request = start.request
     place = Storage.configured(request.shared.temporary_directory(), request.config, durable=False)
     try:
-        copy = partial(copied, start, partial(_read, context), place)
+        copy = partial(copied, start, partial(inserts.table_now, context), place)
         with _after_epoch(job, request.config, copy) as (savepoint, copies):
             rows = [astuple(finding) for finding in compared(start, savepoint, copies, place)]
     finally:
@@ -79,18 +73,3 @@ def _after_epoch(
     finally:
         held.rested.set()
         held.release()
-
-
-def _read(context: SessionContext, sink: p.Sink) -> DataFrame | str:
-    """The rows of the sink's table, or why there are none to read."""
-    options = dict(sink.options)
-    path, found = sink.table.path, connector(options)
-    if not found.is_source:
-        return f"the connector {found.identifier} cannot read its tables"
-    columns = ", ".join(quote(f.name) for f in sink.fields)
-    query = parse_statement(f"SELECT {columns} FROM `{path.catalog}`.`{path.database}`.`{path.name}`")
-    assert isinstance(query, s.Query)
-    try:
-        return execution.frame(context, planning.bind(context, query))
-    except (NotSupportedError, ValidationError) as e:
-        return f"the table cannot be read as it is: {e.message}"

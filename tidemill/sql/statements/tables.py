@@ -105,7 +105,7 @@ class Freshness:
 class CreateTable(Statement):
     """CREATE TABLE, also LIKE and AS. ``column_names`` is CTAS's list of names without types; ``must_exist``:
     REPLACE TABLE, without CREATE OR; ``freshness``: CREATE MATERIALIZED TABLE, which has a query, and how
-    fresh its rows shall be."""
+    fresh its rows shall be; ``or_alter``: CREATE OR ALTER of that."""
 
     path: Path
     columns: tuple[ColumnDefinition, ...] = ()
@@ -124,6 +124,7 @@ class CreateTable(Statement):
     replace: bool = False
     must_exist: bool = False
     freshness: Freshness | None = None
+    or_alter: bool = False
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -24,7 +24,9 @@ class Creates:
         """Behind CREATE."""
         replace = self.cursor.take("OR", "REPLACE")
         if self.cursor.take("OR", "ALTER"):
-            self.cursor.refuse("CREATE OR ALTER")
+            self.cursor.expect("MATERIALIZED")
+            self.cursor.expect("TABLE")
+            return self.tables.materialized_table(token, or_alter=True)
         temporary = self.cursor.take("TEMPORARY")
         system = temporary and self.cursor.take("SYSTEM")
         if self.cursor.at("CONNECTION"):

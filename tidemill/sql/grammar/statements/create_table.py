@@ -54,8 +54,8 @@ class CreateTables:
             replace=or_replace,
         )
 
-    def materialized_table(self, token: Token) -> s.CreateTable:
-        """Behind CREATE MATERIALIZED TABLE."""
+    def materialized_table(self, token: Token, *, or_alter: bool = False) -> s.CreateTable:
+        """Behind CREATE [OR ALTER] MATERIALIZED TABLE."""
         defined = self._definition(token)
         if self.cursor.take("START_MODE"):
             self._only("START_MODE", "FROM_BEGINNING")
@@ -70,6 +70,7 @@ class CreateTables:
             query=query,
             query_text=query_text,
             freshness=freshness,
+            or_alter=or_alter,
         )
 
     def _definition(self, token: Token) -> s.CreateTable:

@@ -1,0 +1,216 @@
+"""Jobs of INSERTs: started, given another query while they run, and started with the state of another query.
+
+With ``tidemill.evolution`` = ``backfill`` another query gets what it would have had from the beginning on
+(``runtime.replay.backfill``): a job that runs (ALTER JOB), the job of a checkpoint directory that is started
+again, and a job that begins with a savepoint.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import replace
+from functools import partial
+
+from pyspark.sql import DataFrame
+
+from tidemill.config import execution_options, table_options
+from tidemill.connectors.registry import connector
+from tidemill.errors import NotSupportedError, StateError, TidemillError, ValidationError
+from tidemill.files.file_snapshot import file_snapshot
+from tidemill.files.storage import Storage
+from tidemill.physical import nodes as p
+from tidemill.physical.batch import nodes as b
+from tidemill.plan import nodes as n
+from tidemill.runtime import batch_job, job_start
+from tidemill.runtime.checkpoint.directory import CheckpointDirectory
+from tidemill.runtime.checkpoint.evolution import Evolution, backfilled, evolution
+from tidemill.runtime.checkpoint.identity import JobIdentity, changed_functions
+from tidemill.runtime.checkpoint.savepoint import Savepoint
+from tidemill.runtime.job_identity import job_identity
+from tidemill.runtime.progress import StateTakenOver
+from tidemill.runtime.replay.backfill import Backfill, has_same_results
+from tidemill.runtime.restarts.job import RestartingJob
+from tidemill.runtime.restarts.strategy import NoRestart, strategy_of
+from tidemill.session import planning
+from tidemill.session.bundles import bundled
+from tidemill.session.context import SessionContext
+from tidemill.session.execution import (
+    frame,
+    is_batch,
+    job_request,
+    next_directory,
+    optimized_insert,
+    starter,
+)
+from tidemill.session.job import JobHandle
+from tidemill.session.kept_query import former_session
+from tidemill.session.result import StatementKind, TableResult
+from tidemill.sql import statements as s
+from tidemill.sql.parser import parse_statement
+from tidemill.types.logical import BIGINT, Field
+from tidemill.types.physical import quote
+
+READS_AHEAD = 2
+"""How often a backfill reads what there is while the job goes on; the second time that is little."""
+
+
+def run_inserts(
+    context: SessionContext, sinks: Sequence[n.Sink], written: Sequence[s.Insert] = (), *, waits: bool = True
+) -> TableResult:
+    """INSERTs as one job; ``written``: the statements. In batch they have run on return; in streaming the job
+    has been started, and has ended where it ``waits`` and the session asks for that."""
+    names = [str(sink.table.path) for sink in sinks]
+    name = "insert-into_" + ",".join(names)
+    fields = tuple(Field(name, BIGINT) for name in dict.fromkeys(names))
+    if is_batch(context):
+        for sink in sinks:
+            with file_snapshot():
+                batch_job.run_insert(_batch_insert(context, sink), job_request(context, name))
+        return _inserted(context, fields, None)
+    place = (context.place_job or partial(next_directory, context))()
+    start = starter(context, sinks, name, place, written)
+    if place and is_backfilled(context):
+        _backfill_at_start(context, start, sinks)
+    strategy = strategy_of(start.request.config) if place else NoRestart()
+    job = RestartingJob.follow(start(), start, strategy, start.request.on_event)
+    context.jobs.add(job)
+    context.on_job(job)
+    result = _inserted(context, fields, job)
+    if waits and context.configuration.read(table_options.DML_SYNC):
+        job.wait()
+    return result
+
+
+def alter_job(
+    context: SessionContext, job: RestartingJob, sinks: Sequence[n.Sink], written: Sequence[s.Insert]
+) -> None:
+    """The running ``job`` goes on as the INSERTs ``sinks``, with its state, after its epoch. With a backfill
+    it goes on as if they had run from the beginning. StateError, and the job goes on as it was, if they
+    cannot have that."""
+    found = state_under(context, sinks, job.directory)
+    start = starter(context, sinks, job.name, job.directory, written)
+    former = job.restart
+    assert isinstance(former, job_start.InsertsStart)
+    if is_backfilled(context) and not (found.is_same and has_same_results(former, start)):
+        _backfill(job, Backfill.of(former, start))
+        _tell(start, found, job.job_id)
+    else:
+        drops = context.configuration.read(execution_options.IGNORE_UNCLAIMED)
+        found.check(f"the state of job {job.job_id}", drops=drops)
+        job.alter(start)
+    context.on_altered(job)
+
+
+def _backfill(job: RestartingJob, made: Backfill) -> None:
+    """The job goes on while most of its history is read."""
+    try:
+        for _ in range(READS_AHEAD):
+            held = job.rest()
+            held.rested.set()
+            held.release()
+            made.ahead(held.commit)
+        job.alter(made.wanted, made.switch)
+    except BaseException:
+        made.drop()
+        raise
+
+
+def _backfill_at_start(
+    context: SessionContext, start: job_start.InsertsStart, sinks: Sequence[n.Sink]
+) -> None:
+    """What ``start`` will find in its directory is as if its INSERTs had run from the beginning. StateError
+    or NotSupportedError, and nothing has changed, if that cannot be."""
+    config = start.request.config
+    own = Storage.configured(start.request.checkpoint_directory, config)
+    is_new = CheckpointDirectory(own).stored_identity() is None
+    place = config.read(execution_options.RECOVERY_PATH) if is_new else start.request.checkpoint_directory
+    if not place:
+        return
+    left = Savepoint.open(Storage.configured(place, config))
+    wanted = replace(_identity(context, sinks, left), query=dict(start.request.query))
+    found = evolution(left.identity, wanted)
+    if found.is_same and left.identity.has_same_results(wanted):
+        return
+    made = Backfill.of(_former(context, left, start), start)
+    if is_new:
+        claims = config.read(execution_options.CLAIM_MODE).upper() == "CLAIM"
+        job_id = made.begin(left, claims=claims, has=partial(table_now, context))
+    else:
+        job_id = made.switch()
+    _tell(start, found, job_id)
+
+
+def _former(
+    context: SessionContext, left: Savepoint, start: job_start.InsertsStart
+) -> job_start.InsertsStart:
+    """The INSERTs that have made what is left. StateError if that is not known any more."""
+    session, written = former_session(left.identity.query, context, left.what)
+    try:
+        sinks = [planning.bind_insert(session, insert) for insert in written]
+        made = starter(session, sinks, start.request.name, start.request.checkpoint_directory)
+        again = replace(_identity(session, sinks, left), query=left.identity.query)
+    except TidemillError as e:
+        raise StateError(f"The query of {left.what} cannot be planned any more: {e.message}") from e
+    functions = changed_functions(left.identity, again)
+    if functions:
+        raise StateError(
+            f"The query of {left.what} would not give again what it gave: the code of {functions[0]} has "
+            "changed"
+        )
+    if not (evolution(left.identity, again).is_same and left.identity.has_same_results(again)):
+        raise StateError(
+            f"The query of {left.what} has another meaning now: something that it reads has changed"
+        )
+    return made
+
+
+def _tell(start: job_start.InsertsStart, found: Evolution, job_id: str) -> None:
+    changes = tuple(map(str, backfilled(found).changes))
+    start.request.on_event(StateTakenOver(job_id=job_id, changes=changes))
+
+
+def is_backfilled(context: SessionContext) -> bool:
+    return context.configuration.read(execution_options.EVOLUTION) == "backfill"
+
+
+def state_under(context: SessionContext, plans: Sequence[n.LogicalNode], place: str) -> Evolution:
+    """What becomes of the state in the directory ``place`` if a job of these plans goes on from it: of a
+    savepoint, or the checkpoint of a job. StateError if there is none."""
+    config = bundled(context.configuration, plans)
+    savepoint = Savepoint.open(Storage.configured(place, config))
+    return evolution(savepoint.identity, _identity(context, plans, savepoint))
+
+
+def _identity(context: SessionContext, plans: Sequence[n.LogicalNode], left: Savepoint) -> JobIdentity:
+    """Of a job of these plans that goes on from what is left."""
+    config = bundled(context.configuration, plans)
+    roots = planning.physical_job(config, [planning.optimized(plan) for plan in plans])
+    names = job_start.state_names(left.identity, left.commit)
+    zone = context.time_zone
+    _, compiled = job_start.unread_job(roots, config, frames=context.frames, zone=zone, names=names)
+    return job_identity(roots, compiled, "", left.identity.rules)
+
+
+def table_now(context: SessionContext, sink: p.Sink) -> DataFrame | str:
+    """The rows of the sink's table, or why there are none to read."""
+    options = dict(sink.options)
+    path, found = sink.table.path, connector(options)
+    if not found.is_source:
+        return f"the connector {found.identifier} cannot read its tables"
+    columns = ", ".join(quote(f.name) for f in sink.fields)
+    query = parse_statement(f"SELECT {columns} FROM `{path.catalog}`.`{path.database}`.`{path.name}`")
+    assert isinstance(query, s.Query)
+    try:
+        return frame(context, planning.bind(context, query))
+    except (NotSupportedError, ValidationError) as e:
+        return f"the table cannot be read as it is: {e.message}"
+
+
+def _batch_insert(context: SessionContext, sink: n.Sink) -> b.Sink:
+    planned = planning.batch(context, optimized_insert(sink))
+    assert isinstance(planned, b.Sink)
+    return planned
+
+
+def _inserted(context: SessionContext, fields: tuple[Field, ...], job: JobHandle | None) -> TableResult:
+    return TableResult(kind=StatementKind.INSERT, fields=fields, rows=(), zone=context.zone, job=job)
