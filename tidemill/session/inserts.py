@@ -1,8 +1,8 @@
-"""Jobs of INSERTs: started, given another query while they run, and started with the state of another query.
+"""Starts jobs of INSERTs, and changes the query of a job.
 
-With ``tidemill.evolution`` = ``backfill`` another query gets what it would have had from the beginning on
-(``runtime.replay.backfill``): a job that runs (ALTER JOB), the job of a checkpoint directory that is started
-again, and a job that begins with a savepoint.
+With ``tidemill.evolution`` = ``backfill`` a changed query gets the state and the output of a run from the
+beginning (``runtime.replay.backfill``). This works for a running job (ALTER JOB), for a job that starts again
+in its checkpoint directory, and for a job that starts from a savepoint.
 """
 
 from __future__ import annotations
@@ -51,14 +51,14 @@ from tidemill.types.logical import BIGINT, Field
 from tidemill.types.physical import quote
 
 READS_AHEAD = 2
-"""How often a backfill reads what there is while the job goes on; the second time that is little."""
+"""How often a backfill reads the available history while the old job runs; the second read is short."""
 
 
 def run_inserts(
     context: SessionContext, sinks: Sequence[n.Sink], written: Sequence[s.Insert] = (), *, waits: bool = True
 ) -> TableResult:
-    """INSERTs as one job; ``written``: the statements. In batch they have run on return; in streaming the job
-    has been started, and has ended where it ``waits`` and the session asks for that."""
+    """Runs INSERTs as one job. ``written``: the statements. In batch mode they have ended on return. In
+    streaming mode the job has started; with ``waits`` and ``table.dml-sync`` it has ended."""
     names = [str(sink.table.path) for sink in sinks]
     name = "insert-into_" + ",".join(names)
     fields = tuple(Field(name, BIGINT) for name in dict.fromkeys(names))
@@ -84,9 +84,9 @@ def run_inserts(
 def alter_job(
     context: SessionContext, job: RestartingJob, sinks: Sequence[n.Sink], written: Sequence[s.Insert]
 ) -> None:
-    """The running ``job`` goes on as the INSERTs ``sinks``, with its state, after its epoch. With a backfill
-    it goes on as if they had run from the beginning. StateError, and the job goes on as it was, if they
-    cannot have that."""
+    """Replaces the query of the running ``job`` by the INSERTs ``sinks`` after its epoch, with its state;
+    with a backfill, as if they had run from the beginning. If the state does not fit, it raises StateError
+    and the job continues unchanged."""
     found = state_under(context, sinks, job.directory)
     start = starter(context, sinks, job.name, job.directory, written)
     former = job.restart
@@ -102,7 +102,7 @@ def alter_job(
 
 
 def _backfill(job: RestartingJob, made: Backfill) -> None:
-    """The job goes on while most of its history is read."""
+    """Reads most of the job's history while the job runs, then switches it to the new query."""
     try:
         for _ in range(READS_AHEAD):
             held = job.rest()
@@ -118,8 +118,8 @@ def _backfill(job: RestartingJob, made: Backfill) -> None:
 def _backfill_at_start(
     context: SessionContext, start: job_start.InsertsStart, sinks: Sequence[n.Sink]
 ) -> None:
-    """What ``start`` will find in its directory is as if its INSERTs had run from the beginning. StateError
-    or NotSupportedError, and nothing has changed, if that cannot be."""
+    """Prepares the directory of ``start`` as if its INSERTs had run from the beginning. If that is not
+    possible, it raises StateError or NotSupportedError and changes nothing."""
     config = start.request.config
     own = Storage.configured(start.request.checkpoint_directory, config)
     is_new = CheckpointDirectory(own).stored_identity() is None
@@ -143,7 +143,8 @@ def _backfill_at_start(
 def _former(
     context: SessionContext, left: Savepoint, start: job_start.InsertsStart
 ) -> job_start.InsertsStart:
-    """The INSERTs that have made what is left. StateError if that is not known any more."""
+    """The INSERTs of the job that made the savepoint ``left``. StateError if they are not known, or if their
+    meaning has changed since."""
     session, written = former_session(left.identity.query, context, left.what)
     try:
         sinks = [planning.bind_insert(session, insert) for insert in written]
@@ -154,12 +155,12 @@ def _former(
     functions = changed_functions(left.identity, again)
     if functions:
         raise StateError(
-            f"The query of {left.what} would not give again what it gave: the code of {functions[0]} has "
+            f"The query of {left.what} would not give the same rows again: the code of {functions[0]} has "
             "changed"
         )
     if not (evolution(left.identity, again).is_same and left.identity.has_same_results(again)):
         raise StateError(
-            f"The query of {left.what} has another meaning now: something that it reads has changed"
+            f"The query of {left.what} has another meaning now: a table, view or option of it has changed"
         )
     return made
 
@@ -174,15 +175,15 @@ def is_backfilled(context: SessionContext) -> bool:
 
 
 def state_under(context: SessionContext, plans: Sequence[n.LogicalNode], place: str) -> Evolution:
-    """What becomes of the state in the directory ``place`` if a job of these plans goes on from it: of a
-    savepoint, or the checkpoint of a job. StateError if there is none."""
+    """How the state in the directory ``place``, a savepoint or a job's checkpoint, changes if a job of these
+    plans resumes from it. StateError if there is no state."""
     config = bundled(context.configuration, plans)
     savepoint = Savepoint.open(Storage.configured(place, config))
     return evolution(savepoint.identity, _identity(context, plans, savepoint))
 
 
 def _identity(context: SessionContext, plans: Sequence[n.LogicalNode], left: Savepoint) -> JobIdentity:
-    """Of a job of these plans that goes on from what is left."""
+    """The identity of a job of these plans that resumes from the savepoint ``left``."""
     config = bundled(context.configuration, plans)
     roots = planning.physical_job(config, [planning.optimized(plan) for plan in plans])
     names = job_start.state_names(left.identity, left.commit)
@@ -192,7 +193,7 @@ def _identity(context: SessionContext, plans: Sequence[n.LogicalNode], left: Sav
 
 
 def table_now(context: SessionContext, sink: p.Sink) -> DataFrame | str:
-    """The rows of the sink's table, or why there are none to read."""
+    """The rows of the sink's table, or the reason why its rows cannot be read."""
     options = dict(sink.options)
     path, found = sink.table.path, connector(options)
     if not found.is_source:

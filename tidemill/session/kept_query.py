@@ -1,15 +1,15 @@
-"""The INSERTs of a job with all that they name, as the job's record keeps them.
+"""The query of a job in the job's record: its INSERTs, and all objects that they name.
 
-A later start that changes the query computes what the old one has given, so it must know the old one. Kept
-are the statements, the tables, views and functions in them as they were, and the options of planning; secrets
-are not, nor is what a Python program registers. ``former_session`` makes a session of that, which has the
-secrets of the session that asks::
+If a later start changes the query with a backfill, it computes the output of the old query. So the record
+keeps the old statements, the definitions of their tables, views and functions, and the options of planning.
+It keeps no secrets, and nothing that a Python program registers. ``former_session`` makes a session of the
+record, with the secrets of the current session::
 
     {"format": 1, "inserts": ["INSERT INTO s SELECT k, SUM(v) AS v FROM t GROUP BY k"],
      "current": ["default_catalog", "default_database"], "objects": [...], "functions": [...],
      "folders": [...], "options": {"table.local-time-zone": "UTC"}}
 
-Where it cannot be kept the record says why: ``{"format": 1, "lacks": "..."}``.
+If a query cannot be kept, the record says why: ``{"format": 1, "lacks": "..."}``.
 """
 
 from __future__ import annotations
@@ -36,14 +36,14 @@ from tidemill.user_functions.kinds import UserFunction
 Json = dict[str, Any]
 _FORMAT = 1
 _PLANNING = "table."
-"""How options of planning begin."""
-_PROGRAM = "What a Python program registers lives in that program alone."
+"""The beginning of the keys of planning options."""
+_PROGRAM = "DataFrames and functions that a Python program registers exist in that program alone."
 _FROM_NOW_ON = "Start the old query, and alter the running job: ALTER JOB."
 
 
 class RecordingSession(SessionContext):
-    """A session, shared and not copied, and what was looked up in it by name. NotSupportedError for what
-    lives in a Python program alone."""
+    """Shares a session, and records the objects and functions that are looked up in it. NotSupportedError for
+    an object that exists in a Python program alone."""
 
     def __init__(self, context: SessionContext) -> None:
         self.__dict__.update(context.__dict__)
@@ -70,7 +70,7 @@ class RecordingSession(SessionContext):
 
 
 def kept_query(context: SessionContext, inserts: Sequence[s.Insert]) -> Json:
-    """The record of INSERTs that mean something in this session; {} of none."""
+    """The record of INSERTs of this session; {} without INSERTs."""
     if not inserts:
         return {}
     recording = RecordingSession(context)
@@ -112,9 +112,9 @@ class _Kept:
 def former_session(
     record: Mapping[str, Any], context: SessionContext, what: str
 ) -> tuple[SessionContext, list[s.Insert]]:
-    """A session in which the INSERTs of ``record`` mean what they meant, with the permissions and the secrets
-    of ``context``, and the INSERTs. StateError, which names ``what`` ("the savepoint 'x'"), where there are
-    none."""
+    """A session in which the INSERTs of ``record`` have their old meaning, and these INSERTs. The session has
+    the permissions and the secrets of ``context``. If there are no INSERTs, StateError names ``what`` ("the
+    savepoint 'x'")."""
     kept = _read(record, what)
     made = SessionContext(_configured(context, kept.options))
     made.permissions = context.permissions
@@ -176,7 +176,7 @@ def _without_secrets(entry: CatalogTable | CatalogView) -> CatalogTable | Catalo
 def _with_secrets(
     entry: CatalogTable | CatalogView, context: SessionContext, what: str
 ) -> CatalogTable | CatalogView:
-    """The table as it was: its secrets are those that the table of its name has now."""
+    """The old table, with the secrets of the current table of the same name."""
     if isinstance(entry, CatalogView) or not any(MASK in value for value in entry.options.values()):
         return entry
     found = context.catalogs.find(entry.path)
