@@ -242,9 +242,11 @@ def test_a_statement_set_with_a_window_and_a_sink_by_another_key(spark: SparkSes
         return made
 
     def both(windows: str = "", largest: str = "") -> str:
-        by_value = f"SELECT MAX(v) AS k, CAST(k AS BIGINT) AS s, COUNT(*) AS n FROM e {largest} GROUP BY k"
+        by_value = "SELECT CAST(MAX(v) AS INT) AS k, CAST(k AS BIGINT) AS s, COUNT(*) AS n FROM e"
         counted = COUNTED_WINDOWS.format("log", windows)
-        return f"EXECUTE STATEMENT SET BEGIN {counted}; INSERT INTO totals {by_value}; END"
+        return (
+            f"EXECUTE STATEMENT SET BEGIN {counted}; INSERT INTO totals {by_value} {largest} GROUP BY k; END"
+        )
 
     with running(made(), both()):
         events(folder, "a", (1, 1, 1), (1, 9, 2), (2, 3, 3), (1, 7, 11))

@@ -129,9 +129,7 @@ class Backfill:
 
         origin = Origin(savepoint=savepoint, claims=claims, backfill=fill)
         with CheckpointDirectory(self.place, self.wanted.request.fault) as directory:
-            made = origin.start(
-                directory, self._identity(savepoint.identity, self.now.identity.job_id, [])
-            )
+            made = origin.start(directory, self._identity(savepoint.identity, self.now.identity.job_id, []))
             self.place.remove_directory(REPLAYS)
         return made.job_id
 
