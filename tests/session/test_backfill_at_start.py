@@ -13,6 +13,7 @@ from pyspark.sql import SparkSession
 
 from tests.session.environments import ask
 from tests.session.test_alter_job import COUNTED, SUMS, folder, put, session, shows
+from tests.session.test_backfill import COUNTED_WINDOWS, EVENTS, WINDOWS, events, until
 from tidemill.errors import NotSupportedError, StateError
 from tidemill.files.storage import Storage
 from tidemill.runtime.checkpoint.directory import CheckpointDirectory
@@ -189,3 +190,78 @@ def test_a_table_that_has_become_another_is_refused(spark: SparkSession, folder:
     )
     with pytest.raises(NotSupportedError, match="or with other options"):
         made.execute_sql(FILTERED)
+
+
+def test_a_table_that_only_an_earlier_query_wrote_is_refused(spark: SparkSession, folder: Path) -> None:
+    others = (
+        "CREATE TABLE others (k INT, s BIGINT, n BIGINT, PRIMARY KEY (k) NOT ENFORCED) WITH "
+        f"('connector'='jdbc', 'url'='jdbc:sqlite:{folder}/db', 'table-name'='others')"
+    )
+    with sqlite3.connect(folder / "db") as db:
+        db.execute("CREATE TABLE others (k INTEGER PRIMARY KEY, s BIGINT, n BIGINT)")
+    both = f"EXECUTE STATEMENT SET BEGIN {SUMS}; {SUMS.replace('totals', 'others')}; END"
+    made = session(folder)
+    ask(made, others)
+    with running(made, both):
+        put(folder, "a", (1, 10), (2, 2))
+        shows(folder, (1, 10, None), (2, 2, None))
+    with running(session(folder, **BACKFILL), FILTERED):
+        shows(folder, (1, 10, 1))
+    # Whatever has come meanwhile, the other table has rows that the last query does not tell.
+    for state, more in (("state", {}), ("copy", {"execution__state-recovery__path": str(folder / "state")})):
+        made = session(folder, state, **BACKFILL, **more)
+        ask(made, others)
+        with pytest.raises(StateError, match=r"others has rows of an earlier query of the job"):
+            made.execute_sql(both)
+    with running(session(folder), FILTERED):
+        shows(folder, (1, 10, 1))
+
+
+@pytest.mark.parametrize("key", ["", ", PRIMARY KEY (k, s) NOT ENFORCED"])
+def test_another_primary_key_of_a_sink_is_refused(spark: SparkSession, folder: Path, key: str) -> None:
+    with running(session(folder), SUMS):
+        put(folder, "a", (1, 10), (2, 2))
+        shows(folder, (1, 10, None), (2, 2, None))
+    made = session(folder, **BACKFILL)
+    ask(
+        made,
+        "DROP TABLE totals",
+        f"CREATE TABLE totals (k INT, s BIGINT, n BIGINT{key}) WITH "
+        f"('connector'='jdbc', 'url'='jdbc:sqlite:{folder}/db', 'table-name'='totals')",
+    )
+    with pytest.raises(NotSupportedError, match="or another primary key"):
+        made.execute_sql("INSERT INTO totals SELECT k, v, v FROM t")
+    shows(folder, (1, 10, None), (2, 2, None))
+
+
+@pytest.mark.thorough
+def test_a_statement_set_with_a_window_and_a_sink_by_another_key(spark: SparkSession, folder: Path) -> None:
+    def made() -> TableEnvironment:
+        made = session(folder, **BACKFILL)
+        ask(made, EVENTS.format(folder), WINDOWS.format(folder, "log", "debezium-json"))
+        return made
+
+    def both(windows: str = "", largest: str = "") -> str:
+        by_value = "SELECT CAST(MAX(v) AS INT) AS k, CAST(k AS BIGINT) AS s, COUNT(*) AS n FROM e"
+        counted = COUNTED_WINDOWS.format("log", windows)
+        return (
+            f"EXECUTE STATEMENT SET BEGIN {counted}; INSERT INTO totals {by_value} {largest} GROUP BY k; END"
+        )
+
+    with running(made(), both()):
+        events(folder, "a", (1, 1, 1), (1, 9, 2), (2, 3, 3), (1, 7, 11))
+        until(folder, "log", (1, "00", 2), (2, "00", 1))
+        shows(folder, (3, 2, 1), (9, 1, 3))
+    # The query's key is k, the table's is the largest value: a row goes from one key to another one.
+    with running(made(), both(largest="WHERE v < 8")):
+        shows(folder, (3, 2, 1), (7, 1, 2))
+        events(folder, "b", (2, 5, 21))
+        until(folder, "log", (1, "00", 2), (2, "00", 1), (1, "10", 1))
+        shows(folder, (5, 2, 2), (7, 1, 2))
+    # Both change, one of them back to what it was; the window from 20 on is open.
+    with running(made(), both(windows="WHERE v > 5 ")):
+        until(folder, "log", (1, "00", 1), (1, "10", 1))
+        shows(folder, (5, 2, 2), (9, 1, 3))
+        events(folder, "c", (2, 6, 24), (1, 10, 31))
+        until(folder, "log", (1, "00", 1), (1, "10", 1), (2, "20", 1))
+        shows(folder, (6, 2, 3), (10, 1, 4))

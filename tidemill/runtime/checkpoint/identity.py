@@ -26,10 +26,11 @@ class JobIdentity:
     ``former`` the ids of the jobs whose state it has taken up, one after the other, ``schema`` what the
     state of each operator is made of, ``direct`` sinks that get rows without an operator between, and which
     rows, ``since`` the first epoch after it took the state over from another query, ``whole`` whether its
-    sinks have what the query gives from the beginning on, and nothing of another one, ``sinks`` digests of
-    their tables, ``watermarks`` how long they wait, ``query`` the INSERTs with what they name, as the session
-    that gave them has written them, ``shown`` by sink and column what it shows, as its lineage with the
-    words for people; records of earlier versions have none."""
+    sinks have what the query gives from the beginning on, and nothing of another one, ``left`` the tables
+    that only earlier queries of it have written, ``sinks`` digests of its sinks' tables, ``watermarks`` how
+    long they wait, ``query`` the INSERTs with what they name, as the session that gave them has written
+    them, ``shown`` by sink and column what it shows, as its lineage with the words for people; records of
+    earlier versions have none."""
 
     job_id: str
     fingerprint: str
@@ -44,6 +45,7 @@ class JobIdentity:
     direct: list[list[str]] = field(default_factory=list)
     since: int = 0
     whole: bool = True
+    left: list[str] = field(default_factory=list)
     sinks: list[str] = field(default_factory=list)
     watermarks: list[str] = field(default_factory=list)
     query: dict[str, Any] = field(default_factory=dict)

@@ -92,7 +92,7 @@ class Backfill:
         """Step 1 up to an epoch of the job, which may go on: ``switch`` has less to do."""
         stored = CheckpointDirectory(self.place).stored_identity()
         if stored is not None:
-            _check_whole(stored)
+            self._check_stored(stored)
         self._over(commit)
 
     def drop(self) -> None:
@@ -107,8 +107,8 @@ class Backfill:
             try:
                 last = directory.closed(directory.last_commit())
                 directory.check_published(last)
-                _check_whole(stored)
-                identity = self._identity(stored.job_id, stored.former)
+                self._check_stored(stored)
+                identity = self._identity(stored, stored.job_id, stored.former)
                 directory.switch(identity, self._epoch(directory, identity, last))  # 4, 5
             finally:
                 self.place.remove_directory(REPLAYS)
@@ -118,7 +118,7 @@ class Backfill:
         """The directory, which has no job, becomes that of a job of ``wanted`` that goes on after
         ``savepoint``; its id. ``has``: reads the tables of sinks. Raises TidemillError: StateError if the
         history is gone, or a sink's table is not what the savepoint's query gives."""
-        _check_whole(savepoint.identity)
+        self._check_stored(savepoint.identity)
 
         def fill(directory: CheckpointDirectory, identity: JobIdentity) -> None:
             made = self._epoch(directory, identity, savepoint.commit, has)
@@ -129,7 +129,7 @@ class Backfill:
 
         origin = Origin(savepoint=savepoint, claims=claims, backfill=fill)
         with CheckpointDirectory(self.place, self.wanted.request.fault) as directory:
-            made = origin.start(directory, self._identity(self.now.identity.job_id, []))
+            made = origin.start(directory, self._identity(savepoint.identity, self.now.identity.job_id, []))
             self.place.remove_directory(REPLAYS)
         return made.job_id
 
@@ -137,9 +137,26 @@ class Backfill:
         history = History(commit=last or _NOTHING, sources=self.place.below(SOURCES))
         return self.then.over(history), self.now.over(history)
 
-    def _identity(self, job_id: str, former: list[str]) -> JobIdentity:
+    def _identity(self, stored: JobIdentity, job_id: str, former: list[str]) -> JobIdentity:
         query = dict(self.wanted.request.query)
-        return replace(self.now.identity, job_id=job_id, former=former, query=query)
+        left = sorted({*stored.left, *_tables(self.former)} - _tables(self.wanted))
+        return replace(self.now.identity, job_id=job_id, former=former, query=query, left=left)
+
+    def _check_stored(self, stored: JobIdentity) -> None:
+        """StateError if no query tells the rows of the tables that are written."""
+        if not stored.whole:
+            raise StateError(
+                "A backfill needs a job whose query has run from the beginning: this one has state of "
+                "another query, of a savepoint or of an edit, so its sinks may have rows that no query tells",
+                hint="Start the new query as a job of its own, into a table of its own.",
+            )
+        again = sorted(_tables(self.wanted) & set(stored.left))
+        if again:
+            raise StateError(
+                f"Table {again[0]} has rows of an earlier query of the job, and the last query did not write "
+                "it: what the new query would have to take back is not known",
+                hint="Write the new query's result into a table of another name.",
+            )
 
     def _epoch(
         self,
@@ -188,13 +205,8 @@ class Backfill:
                 )
 
 
-def _check_whole(stored: JobIdentity) -> None:
-    if not stored.whole:
-        raise StateError(
-            "A backfill needs a job whose query has run from the beginning: this one has state of another "
-            "query, of a savepoint or of an edit, so its sinks may have rows that no query tells",
-            hint="Start the new query as a job of its own, into a table of its own.",
-        )
+def _tables(start: InsertsStart) -> set[str]:
+    return {str(sink.table.path) for sink in start.sinks}
 
 
 def _take_state(root: Storage, replays: Storage, now: Replayed) -> None:
@@ -232,10 +244,10 @@ def _staged(
 def _difference(spark: SparkSession, then: ReplayedOutput | None, now: ReplayedOutput) -> DataFrame:
     """What is staged. NotSupportedError where the sink cannot take it."""
     sink = now.sink
-    if then is not None and _written(then.sink) != _written(sink):
+    if then is not None and _written(then) != _written(now):
         raise NotSupportedError(
-            f"{_WHAT} of INSERTs that write other columns of table {sink.table.path}, or with other options, "
-            "is not supported"
+            f"{_WHAT} of INSERTs that write other columns of table {sink.table.path}, or with other options "
+            "or another primary key, is not supported"
         )
     after = content(spark, now.rows)
     before = nothing(after) if then is None else content(spark, then.rows)
@@ -254,8 +266,9 @@ def _difference(spark: SparkSession, then: ReplayedOutput | None, now: ReplayedO
     return made.drop(KIND_COLUMN)
 
 
-def _written(sink: p.Sink) -> tuple[object, ...]:
-    return sink.fields, sorted(sink.options), sink.static_partition
+def _written(output: ReplayedOutput) -> tuple[object, ...]:
+    sink = output.sink
+    return sink.fields, sorted(sink.options), sink.static_partition, output.rows.keys
 
 
 def _kinds(sink: p.Sink) -> frozenset[RowKind]:
