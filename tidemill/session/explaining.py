@@ -32,7 +32,7 @@ from tidemill.runtime.spark.settings import chosen_master
 from tidemill.session import execution, planning
 from tidemill.session.bundles import bundled
 from tidemill.session.context import SessionContext
-from tidemill.spark_internals.driver import active_context
+from tidemill.spark_internals.driver import active_master
 
 _CHANGELOG_MODE, _EXECUTION_PLAN = "CHANGELOG_MODE", "EXECUTION_PLAN"
 _JSON, _ADVICE, _COST = "JSON_EXECUTION_PLAN", "PLAN_ADVICE", "ESTIMATED_COST"
@@ -70,8 +70,7 @@ def _epochs(roots: Sequence[PhysicalNode], outputs: Mapping[str, ExecNode], conf
     """Whether epochs are resident; '' if nobody has asked for that."""
     if not config.read(RESIDENT):
         return ""
-    context = active_context()
-    master = chosen_master(config) if context is None else context.master or ""
+    master = active_master() or chosen_master(config)
     why = unfit(outputs, master) if all(isinstance(root, Sink) for root in roots) else OF_SELECT
     return f"Epochs are Spark jobs, because {why}\n" if why else "Small epochs are resident\n"
 

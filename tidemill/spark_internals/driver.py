@@ -60,6 +60,11 @@ def active_context() -> SparkContext | None:
     return SparkContext._active_spark_context
 
 
+def active_master() -> str | None:
+    """Spark's master of that application; None before it has one: another thread may be about to start it."""
+    return getattr(active_context(), "master", None)
+
+
 def use_python(context: SparkContext, program: str) -> None:
     """The workers' Python: PySpark's own way to name it is the driver's environment."""
     context.pythonExec = program

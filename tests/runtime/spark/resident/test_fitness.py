@@ -6,6 +6,7 @@ import logging
 from pathlib import Path
 
 import pytest
+from pyspark import SparkContext
 from pyspark.sql import SparkSession
 
 from tests.runtime.running import Session
@@ -60,6 +61,12 @@ def test_explain_says_why(query: str, why: str) -> None:
 
 def test_explain_says_nothing_unless_asked() -> None:
     assert epochs("INSERT INTO s SELECT k, v FROM f", "RESET 'tidemill.epoch.resident'") == ""
+
+
+def test_explain_while_spark_starts(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Spark starts in a thread of its own: its context is known before it knows its master."""
+    monkeypatch.setattr(SparkContext, "_active_spark_context", object.__new__(SparkContext))
+    assert epochs("INSERT INTO c SELECT v, COUNT(*) FROM f GROUP BY v") == "Small epochs are resident"
 
 
 def test_a_job_that_cannot_warns_once(

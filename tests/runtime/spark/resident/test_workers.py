@@ -186,3 +186,14 @@ def test_what_fails_in_resident_workers_alone_is_left_to_spark(
     (warning,) = (r.getMessage() for r in caplog.records if "resident" in r.getMessage())
     assert "3 in a row failed" in warning
     assert "cannot be pickled" in warning
+
+
+@pytest.mark.usefixtures("slots_are_free")
+def test_a_job_whose_workers_do_not_start_is_left_to_spark(
+    spark: SparkSession, tables: list[str], tmp_path: Path
+) -> None:
+    """Each epoch would wait for them, in vain."""
+    with heard() as found, patch.object(workers, "START_SECONDS", 0.0):
+        ran(Session(options(10, resident=True)), tables, tmp_path, COUNTS)
+    assert found.resident == []
+    assert found.failures == ["workers have not started"] * 3

@@ -167,7 +167,8 @@ class ResidentWorkers:
 
     @contextmanager
     def lent(self, width: int) -> Iterator[_Job | None]:
-        """The workers for one epoch, at most ``width`` if they start now; None if others need the slots."""
+        """The workers for one epoch, at most ``width`` if they start now; None if others need the slots. Lost
+        if they do not start."""
         with self._lock:
             job = self._job if self._job is not None else self._started(width)
             try:
@@ -241,12 +242,13 @@ def resident_workers(context: SparkContext) -> ResidentWorkers:
 
 
 def _start(context: SparkContext, width: int, is_wanted: Callable[[str], bool]) -> _Job | None:
-    """None if its workers do not come, or if a job of another group ``is_wanted`` sooner."""
+    """None if a job of another group ``is_wanted`` before its workers come; Lost if they do not come."""
     folder = context.getConf().get(SOCKET_FOLDER, "") or ""
     group = f"{SOCKET}{uuid4().hex}"
     path = os.path.join(folder, group)
     connections: list[Connection] = []
     processes: list[int] = []
+    others_wait = False
     with socket.socket(socket.AF_UNIX) as listening:
         listening.bind(path)
         try:
@@ -258,7 +260,8 @@ def _start(context: SparkContext, width: int, is_wanted: Callable[[str], bool]) 
             thread.start()
             end = time.monotonic() + START_SECONDS
             while len(connections) < width and time.monotonic() < end and thread.is_alive():
-                if is_wanted(group):
+                others_wait = is_wanted(group)
+                if others_wait:
                     break
                 with suppress(EOFError, OSError):  # nobody came so far, or somebody has ended again
                     connections.append(Connection(listening.accept()[0].detach()))
@@ -269,7 +272,9 @@ def _start(context: SparkContext, width: int, is_wanted: Callable[[str], bool]) 
     if len(connections) == width:
         return job
     job.end(context)
-    return None
+    if others_wait:
+        return None
+    raise Lost("workers have not started")
 
 
 def _run(context: SparkContext, group: str, path: str, width: int) -> None:
