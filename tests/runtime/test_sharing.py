@@ -203,3 +203,25 @@ def test_a_reader_gets_the_updates_of_its_own_columns_alone(tables: list[str]) -
     alone = [Counter(session.changes(query)) for query in apart]
     assert alone[0].total() > alone[1].total()
     assert Counter(session.changes(" UNION ALL ".join(apart))) == alone[0] + alone[1]
+
+
+def test_rows_in_order_of_time_for_one_of_two_readers(spark: SparkSession, tmp_path: Path) -> None:
+    """The reader that comes first has no use for watermarks."""
+    seconds = (5, 1, 3, 9, 7)
+    path = tmp_path / "t.csv"
+    path.write_text("".join(f"{s % 2},{s},2024-05-01 10:00:0{s}\n" for s in seconds))
+    queries = [
+        "SELECT k AS x, v AS y FROM (SELECT *, ROW_NUMBER() OVER (PARTITION BY k ORDER BY v DESC) AS p FROM "
+        "few) WHERE p = 1",
+        "SELECT v AS x, SUM(v) OVER (PARTITION BY k ORDER BY ts) AS y FROM few",
+    ]
+    sinks, inserts = script(tmp_path, queries)
+    Session({}).execute(
+        "CREATE TABLE t (k BIGINT, v BIGINT, ts TIMESTAMP(3), WATERMARK FOR ts AS ts - INTERVAL '9' SECOND)"
+        f" WITH ('connector'='filesystem', 'path'='{path}', 'format'='csv')",
+        "CREATE VIEW few AS SELECT k, v, ts FROM t WHERE v > 1",
+        *sinks,
+        inserts,
+    )
+    assert rows(tmp_path / "s0", "x", "y") == Counter([(1, 9)])
+    assert rows(tmp_path / "s1", "x", "y") == Counter([(3, 3), (5, 8), (7, 15), (9, 24)])

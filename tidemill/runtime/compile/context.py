@@ -97,16 +97,20 @@ class CompileContext:
                     self.told.update(map(self.digests.of, walk(node.input)))
             for node in walk(root):
                 digest = self.digests.of(node)
-                known = self._fullest.get(digest)
-                if not isinstance(node, PASSING) and (
-                    known is None or known.traits.kinds < node.traits.kinds
-                ):
+                if not isinstance(node, PASSING) and self._is_fuller(node, self._fullest.get(digest)):
                     self._fullest[digest] = node
         for root in roots:
             self._read(root, None)
             for node in walk(root):
                 for below in () if self._hands_on(node) else node.inputs:
                     self._read(below, node)
+
+    def _is_fuller(self, node: p.PhysicalNode, known: p.PhysicalNode | None) -> bool:
+        """Whether ``node`` gives more than the equal node ``known``: -U, or its watermark."""
+        if known is None or known.traits.kinds < node.traits.kinds:
+            return True
+        is_timed = id(node) in self.timed and id(known) not in self.timed
+        return is_timed and known.traits.kinds == node.traits.kinds
 
     def _read(self, node: p.PhysicalNode, reader: p.PhysicalNode | None) -> None:
         """Notes the columns of the scan, if any, whose rows ``node`` hands on to ``reader``. A watermark that
@@ -125,7 +129,8 @@ class CompileContext:
         return isinstance(node, PASSING)
 
     def fullest(self, digest: str, node: p.PhysicalNode) -> p.PhysicalNode:
-        """Of the nodes of this digest one that gives -U if any of them does."""
+        """Of the nodes of this digest one that gives -U if any of them does. If several do, it is one whose
+        inputs carry their watermark."""
         return self._fullest.get(digest, node)
 
     def whole_scan(self, scan: p.TableSourceScan) -> p.TableSourceScan:
