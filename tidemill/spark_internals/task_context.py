@@ -1,4 +1,4 @@
-"""What a task of Spark's says it is (``pyspark.TaskContext``)."""
+"""The number of a Spark task, as the task itself sees it (``pyspark.TaskContext``)."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from tidemill.spark_internals.versions import needed
 
 @needed
 def act_as(partition: int) -> None:
-    """From now on the task of this process says that it is the ``partition``-th of its stage."""
+    """Lets the task of this process report ``partition`` as its number in its stage."""
     context: Any = TaskContext.get()
     if not isinstance(context._partitionId, int):
         raise AttributeError("the task's context has no attribute '_partitionId'")

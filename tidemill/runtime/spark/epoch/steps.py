@@ -2,8 +2,8 @@
 
     GROUP BY of a source: ReadRows(through=Writers) -> Exchanged(task=KernelTask(then=a sink's stager))
 
-A step is a value that says how rows are made. The runner decides how batches get from one step to the next:
-``frames`` makes a lazy Spark frame of it.
+A step is a value that says how rows are made. Its runner decides how batches get from one step to the next:
+``frames`` makes a lazy Spark frame of a step, ``runtime.spark.resident`` runs it in workers that stay.
 """
 
 from __future__ import annotations

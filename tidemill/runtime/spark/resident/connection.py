@@ -1,4 +1,4 @@
-"""What the driver and a resident worker say to each other, over a Unix socket.
+"""The messages between the driver and a resident worker, over a Unix socket.
 
 The driver asks, the worker answers, one question at a time: neither writes while the other does, so messages
 of any size get through.
@@ -69,7 +69,7 @@ def of_bytes(data: bytes) -> list[pa.RecordBatch]:
 
 
 def connected(path: str) -> Connection:
-    """A connection to who listens at ``path``; OSError where nobody does."""
+    """A connection to the driver, which listens at ``path``. OSError if it does not listen."""
     made = socket.socket(socket.AF_UNIX)
     try:
         made.connect(path)

@@ -1,8 +1,8 @@
-"""One job's epochs in resident workers: which of them run there, and what happens if that fails.
+"""Decides for each epoch of a job whether it runs in resident workers, and handles failures.
 
-An epoch runs there if it is small, and if nothing else needs the slots. If it does not come to its end, for
-whatever reason, it is as if it had not begun: files of its tasks have names that nobody knows. The caller
-runs it as a Spark job, whose errors are the ones to tell.
+An epoch runs there if it is small and nothing else needs the slots. If it fails for any reason, the job
+forgets it: no commit names the files of its tasks. The caller runs the epoch as a Spark job and reports the
+errors of that job.
 """
 
 from __future__ import annotations

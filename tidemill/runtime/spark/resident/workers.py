@@ -115,7 +115,7 @@ class _Job:
 
 
 def answer_of(connection: Connection) -> Answer:
-    """What a worker answers. Raises Lost or Failed."""
+    """The worker's answer. Raises Lost or Failed."""
     try:
         answer = Answer.receive(connection)
     except (EOFError, OSError) as e:
@@ -282,5 +282,5 @@ def _run(context: SparkContext, group: str, path: str, width: int) -> None:
         context.setJobGroup(group, "Resident workers of small epochs", interruptOnCancel=True)
         with in_turn(context):
             context.parallelize(range(width), width).barrier().mapPartitions(partial(serve, path)).count()
-    except Exception as e:  # whoever waits for the workers sees that they are gone
+    except Exception as e:  # the driver sees that the workers are gone
         _LOGGER.debug("resident workers have ended: %s", e)
