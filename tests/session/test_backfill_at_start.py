@@ -177,6 +177,14 @@ def test_what_the_old_query_was_must_be_known(spark: SparkSession, folder: Path)
         session(folder, **BACKFILL).execute_sql(FILTERED)
 
 
+def stored(folder: Path, name: str, table: str, key: str = ", PRIMARY KEY (k) NOT ENFORCED") -> str:
+    """The statement for the sink ``name`` into ``table`` of the database."""
+    return (
+        f"CREATE TABLE {name} (k INT, s BIGINT, n BIGINT{key}) WITH "
+        f"('connector'='jdbc', 'url'='jdbc:sqlite:{folder}/db', 'table-name'='{table}')"
+    )
+
+
 def test_a_table_that_has_become_another_is_refused(spark: SparkSession, folder: Path) -> None:
     with running(session(folder), SUMS):
         put(folder, "a", (1, 10), (2, 2))
@@ -185,18 +193,14 @@ def test_a_table_that_has_become_another_is_refused(spark: SparkSession, folder:
     ask(
         made,
         "DROP TABLE totals",
-        "CREATE TABLE totals (k INT, s BIGINT, n BIGINT, PRIMARY KEY (k) NOT ENFORCED) WITH "
-        f"('connector'='jdbc', 'url'='jdbc:sqlite:{folder}/db', 'table-name'='others')",
+        stored(folder, "totals", "others"),
     )
     with pytest.raises(NotSupportedError, match="or with other options"):
         made.execute_sql(FILTERED)
 
 
 def test_a_table_that_only_an_earlier_query_wrote_is_refused(spark: SparkSession, folder: Path) -> None:
-    others = (
-        "CREATE TABLE others (k INT, s BIGINT, n BIGINT, PRIMARY KEY (k) NOT ENFORCED) WITH "
-        f"('connector'='jdbc', 'url'='jdbc:sqlite:{folder}/db', 'table-name'='others')"
-    )
+    others = stored(folder, "others", "others")
     with sqlite3.connect(folder / "db") as db:
         db.execute("CREATE TABLE others (k INTEGER PRIMARY KEY, s BIGINT, n BIGINT)")
     both = f"EXECUTE STATEMENT SET BEGIN {SUMS}; {SUMS.replace('totals', 'others')}; END"
@@ -226,8 +230,7 @@ def test_another_primary_key_of_a_sink_is_refused(spark: SparkSession, folder: P
     ask(
         made,
         "DROP TABLE totals",
-        f"CREATE TABLE totals (k INT, s BIGINT, n BIGINT{key}) WITH "
-        f"('connector'='jdbc', 'url'='jdbc:sqlite:{folder}/db', 'table-name'='totals')",
+        stored(folder, "totals", "totals", key),
     )
     with pytest.raises(NotSupportedError, match="or another primary key"):
         made.execute_sql("INSERT INTO totals SELECT k, v, v FROM t")
