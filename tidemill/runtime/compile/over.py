@@ -18,7 +18,7 @@ from tidemill.physical import nodes as p
 from tidemill.physical.conditions import constant
 from tidemill.physical.digests import PASSING
 from tidemill.physical.names import free_name
-from tidemill.physical.ranks import share_operator
+from tidemill.physical.operators.over_aggregate import share_operator
 from tidemill.plan.expressions import FrameBound, OverCall
 from tidemill.runtime import graph as g
 from tidemill.runtime.compile.context import CompileContext

@@ -21,7 +21,6 @@ from tidemill.operators.rows.stored_before import Late
 from tidemill.physical import nodes as p
 from tidemill.physical.names import free_name
 from tidemill.physical.sinks import keeps_greatest_row
-from tidemill.physical.traits.event_time import waits_for_first
 from tidemill.plan.expressions import SortKey
 from tidemill.runtime import graph as g
 from tidemill.runtime.compile.context import CompileContext
@@ -40,7 +39,7 @@ _PLACE = "$place"
 
 @build.register
 def _(node: p.Rank, context: CompileContext, sequenced: bool) -> g.ExecNode:
-    if waits_for_first(node):
+    if node.waits_for_first:
         return _first(node, context, sequenced)
     rows = named_rows(context.state, "rank", node, node.input)
     spec = replace(
