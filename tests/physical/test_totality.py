@@ -11,8 +11,9 @@ import pytest
 
 from tidemill.errors import InternalError
 from tidemill.physical import nodes as p
+from tidemill.physical.batch import conversion as batch
 from tidemill.physical.batch import nodes as b
-from tidemill.physical.batch import planner as batch
+from tidemill.physical.batch.planner import plan_batch
 from tidemill.physical.batch.view import nodes as v
 from tidemill.physical.batch.view.attributes import attributes as batch_attributes
 from tidemill.physical.conversion import convert_node
@@ -31,7 +32,7 @@ from tidemill.runtime.spark.batch_frames.frames import BatchFrames
 ABSTRACT = {n.LogicalNode, n.Unary, p.PhysicalNode, p.Unary, p.Versioned, b.BatchNode, b.Unary}
 VIEW = "tidemill.physical.explain.view"
 IN_VIEW: dict[type, type] = {b.Aggregate: v.Aggregate, b.Join: v.Join}
-REGISTERED = (plan_job, phases.phases)
+REGISTERED = (plan_job, plan_batch, phases.phases)
 """Of the modules whose import registers answers or nodes."""
 ONLY_BOUND = {n.LateralJoin}
 """Of which the rules leave none."""

@@ -2,14 +2,17 @@
 
 from __future__ import annotations
 
+from tidemill.errors import NotSupportedError
 from tidemill.physical import nodes as p
+from tidemill.physical.batch import conversion as batch
+from tidemill.physical.batch.nodes import BatchNode
 from tidemill.physical.context import PlannerContext
 from tidemill.physical.conversion import convert, convert_node
 from tidemill.physical.digests import incidental
 from tidemill.physical.explain.attributes.dispatch import attributes, node_name
 from tidemill.physical.explain.attributes.texts import Attributes
-from tidemill.physical.explain.changelog_calls import invocation
-from tidemill.physical.explain.printer import Form, record_text
+from tidemill.physical.explain.printer import Form, Printer, record_text
+from tidemill.physical.explain.syntax_tree import line
 from tidemill.physical.finish import PENDING, finish
 from tidemill.physical.sinks import check_only_inserts
 from tidemill.physical.traits.arrival import arrival_of, as_inputs
@@ -22,6 +25,9 @@ from tidemill.physical.traits.changelog_mode import (
     satisfied,
 )
 from tidemill.plan import nodes as n
+
+_DEFAULT = "DEFAULT()"
+_NO_COLUMNS = Printer(())
 
 
 @convert_node.register
@@ -41,6 +47,20 @@ def _(node: n.FromChangelog, context: PlannerContext) -> p.PhysicalNode:
             fields=node.fields, traits=PENDING, input=child, op=node.op, codes=node.codes, call=node.call
         )
     )
+
+
+@batch.convert_node.register(n.ToChangelog)
+@batch.convert_node.register(n.FromChangelog)
+def _(node: n.ToChangelog | n.FromChangelog, context: batch.BatchContext) -> BatchNode:
+    """NotSupportedError: a batch has no changes, and Flink has no batch plan for these functions either."""
+    name = "TO_CHANGELOG" if isinstance(node, n.ToChangelog) else "FROM_CHANGELOG"
+    raise NotSupportedError(f"{name} runs in streaming mode only")
+
+
+@line.register(n.ToChangelog)
+@line.register(n.FromChangelog)
+def _(node: n.ToChangelog | n.FromChangelog) -> str:
+    return f"LogicalTableFunctionScan(invocation=[{_invocation(node)}], rowType=[{record_text(node.fields)}])"
 
 
 modifications.register(p.ToChangelog, only_inserts)
@@ -69,8 +89,17 @@ def _(node: p.PhysicalNode) -> str:
 @attributes.register(p.FromChangelog)
 def _(node: p.ToChangelog | p.FromChangelog, form: Form) -> Attributes:
     return [
-        ("invocation", f"[{invocation(node)}]"),
+        ("invocation", f"[{_invocation(node)}]"),
         ("uid", f"[{node.call.uid or 'null'}]"),
         ("select", f"[{','.join(f.name for f in node.fields)}]"),
         ("rowType", f"[{record_text(node.fields)}]"),
     ]
+
+
+def _invocation(node: n.ToChangelog | n.FromChangelog | p.ToChangelog | p.FromChangelog) -> str:
+    name = "TO_CHANGELOG" if isinstance(node, n.ToChangelog | p.ToChangelog) else "FROM_CHANGELOG"
+    call = node.call
+    op = f"DESCRIPTOR(_UTF-16LE'{call.op}')" if call.op else _DEFAULT
+    mapping = _DEFAULT if call.mapping is None else _NO_COLUMNS.text(call.mapping)
+    uid = f"_UTF-16LE'{call.uid}'" if call.uid else _DEFAULT
+    return f"{name}(TABLE(#0), {op}, {mapping}, {_DEFAULT}, {uid})"
