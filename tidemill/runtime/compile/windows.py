@@ -23,6 +23,7 @@ from tidemill.operators.window.assigners.tumble import Tumble
 from tidemill.operators.window.clock import INSTANTS, Clock
 from tidemill.operators.window.dynamic import DynamicAggregateSpec
 from tidemill.operators.window.output import WindowColumns
+from tidemill.operators.window.retractable_dynamic import RetractableDynamicSpec
 from tidemill.operators.window.retractable_session import RetractableSessionSpec
 from tidemill.operators.window.session import SessionAggregateSpec
 from tidemill.operators.window.shape import WindowShape
@@ -46,7 +47,8 @@ TIME = "$time"
 _BUCKET = "$bucket"
 HOT_ROWS = 16_384
 """What must come of a key in an epoch for it to go to all buckets; equal values of a task may be one."""
-_Kernel = WindowAggregateSpec | SessionAggregateSpec | RetractableSessionSpec | DynamicAggregateSpec
+_MadeByRows = SessionAggregateSpec | RetractableSessionSpec | DynamicAggregateSpec | RetractableDynamicSpec
+_Kernel = WindowAggregateSpec | _MadeByRows
 
 
 @build.register
@@ -249,15 +251,15 @@ def by_instants(node: p.WindowAggregate | p.WindowsOfRows) -> bool:
     return made and not (isinstance(node, p.WindowAggregate) and node.attached)
 
 
-def made_by_rows(
-    shape: WindowShape, window: p.Window
-) -> SessionAggregateSpec | RetractableSessionSpec | DynamicAggregateSpec:
+def made_by_rows(shape: WindowShape, window: p.Window) -> _MadeByRows:
     """The kernel of windows that rows make."""
+    # By processing time a row is taken back at another time than it came.
+    retractable = shape.retracts and not window.proctime and not shape.trigger.repeats
     if window.kind == SESSION:
-        # By processing time a row is taken back at another time than it came.
-        retractable = shape.retracts and not window.proctime and not shape.trigger.repeats
         spec = RetractableSessionSpec if retractable else SessionAggregateSpec
         return spec(**_parts(shape), gap=window.size)
+    if retractable and window.size:
+        return RetractableDynamicSpec(**_parts(shape), slide=window.slide, gap=window.size)
     return DynamicAggregateSpec(
         **_parts(shape), slide=window.slide, gap=window.size, state_ttl=window.state_ttl
     )
@@ -270,7 +272,7 @@ def trigger(emit: p.Emit | None) -> Trigger:
 
 
 def by_clock(inner: _Kernel, time: str) -> ByClockSpec:
-    if isinstance(inner, DynamicAggregateSpec):
+    if isinstance(inner, DynamicAggregateSpec | RetractableDynamicSpec):
         raise NotSupportedError("DYNAMIC_CUMULATE by processing time is not supported")
     return ByClockSpec(inner=inner, clock=inner.clock, time=time)
 
