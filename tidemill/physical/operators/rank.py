@@ -26,7 +26,12 @@ from tidemill.physical.traits.changelog_mode import (
     satisfied,
     satisfy,
 )
-from tidemill.physical.traits.event_time import has_watermark, passes_watermarks
+from tidemill.physical.traits.event_time import (
+    emits_at_their_time,
+    emits_if_timed,
+    has_watermark,
+    passes_watermarks,
+)
 from tidemill.physical.traits.keys import Keys, derived_keys, keeps_within, upsert_keys
 from tidemill.physical.traits.mini_batch import always, folds, needs_watermark
 from tidemill.physical.traits.monotonicity import FirstRows, first_rows
@@ -88,6 +93,14 @@ def _(node: p.Rank) -> bool:
 @passes_watermarks.register
 def _(node: p.Rank) -> bool:
     return node.versions or node.waits_for_first
+
+
+@emits_at_their_time.register
+def _(node: p.Rank) -> bool:
+    """Also a deduplication that keeps first rows. With mini-batch it emits a row at once, and retracts the
+    row if an earlier one comes; this counts, too."""
+    first = node.is_deduplicate and node.keeps_first and node.time == "ROWTIME"
+    return first or emits_if_timed(node)
 
 
 @running.register

@@ -66,14 +66,22 @@ def emits_each_change(node: p.PhysicalNode) -> bool:
 
 @once_per_node
 def is_emitted_at_its_time(node: p.PhysicalNode) -> bool:
-    """Whether the rows of ``node`` are emitted when the watermark reaches their time: by a window, a join, a
-    match, or a deduplication that keeps first rows. With mini-batch the deduplication emits a row at once,
-    and retracts the row if an earlier one comes; this counts, too."""
-    if needs_watermark(node) and not emits_each_change(node):
-        return True
-    if isinstance(node, p.Rank) and node.is_deduplicate and node.keeps_first and node.time == "ROWTIME":
+    """Whether the rows of ``node`` are emitted when the watermark reaches their time."""
+    if emits_at_their_time(node):
         return True
     return passes_watermarks(node) and any(map(is_emitted_at_its_time, node.inputs))
+
+
+@singledispatch
+def emits_at_their_time(node: p.PhysicalNode) -> bool:
+    """Whether the operator emits rows when the watermark reaches their time. By default a window, a join or a
+    match by event time does, unless it emits every change by itself."""
+    return emits_if_timed(node)
+
+
+def emits_if_timed(node: p.PhysicalNode) -> bool:
+    """The default of ``emits_at_their_time``."""
+    return needs_watermark(node) and not emits_each_change(node)
 
 
 @once_per_node
