@@ -16,8 +16,8 @@ from tidemill.types import logical as t
 _NOW = cut_fraction("current_timestamp()", 3)
 _LOCAL_NOW = f"CAST({_NOW} AS TIMESTAMP_NTZ)"
 CURRENT_WATERMARK = "CURRENT_WATERMARK"
-PROCTIME = "PROCTIME"
-"""In rows of Arrow batches it is the time of the epoch's plan, which a repeated task has again."""
+INSTANTS = frozenset({"CURRENT_ROW_TIMESTAMP", "CURRENT_TIMESTAMP", "NOW", "PROCTIME"})
+"""Over Arrow batches these are the time of the epoch's plan, which a repeated task has again."""
 _INSTANT = t.LocalZonedTimestampType(precision=3)
 
 
@@ -62,7 +62,7 @@ FUNCTIONS: tuple[ScalarFunction, ...] = (
     _clock("NOW", _INSTANT, _NOW),
     _clock("CURRENT_ROW_TIMESTAMP", _INSTANT, _NOW),
     _clock("LOCALTIMESTAMP", t.TimestampType(precision=3), _LOCAL_NOW),
-    _clock(PROCTIME, t.LocalZonedTimestampType(precision=3, attribute="PROCTIME"), _NOW),
+    _clock("PROCTIME", t.LocalZonedTimestampType(precision=3, attribute="PROCTIME"), _NOW),
     ScalarFunction(
         name=CURRENT_WATERMARK, resolve=_current_watermark, spark=_unknown_watermark, deterministic=False
     ),
