@@ -31,8 +31,8 @@ from tidemill.types.physical import quote
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Constraints:
     """``condition``: what a row must meet to be kept; ``texts``: the columns that are not handed on as they
-    are. ``required``: the columns that must not be NULL, if nothing else is asked of the rows; ``drops``: a row
-    with NULL there is dropped, otherwise the job fails."""
+    are. ``required``: the columns that must not be NULL, if nothing else is asked of the rows; ``drops``:
+    a row with NULL there is dropped, otherwise the job fails."""
 
     condition: str | None
     texts: Mapping[str, str]
