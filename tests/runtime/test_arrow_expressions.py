@@ -88,9 +88,7 @@ def test_what_is_not_exact_is_left_to_the_jvm(
 
 def test_the_current_time_is_that_of_the_epoch(tmp_path: Path, spark: SparkSession) -> None:
     write(tmp_path)
-    changes = session(tmp_path, True).changes(
-        "SELECT n, PROCTIME(), NOW() FROM t"
-    )
+    changes = session(tmp_path, True).changes("SELECT n, PROCTIME(), NOW() FROM t")
     assert {row[0] for _, row in changes} == set(range(120))
     times = {row[0]: row[1:] for _, row in changes}
     assert len({times[n] for n in range(50)}) == len({times[n] for n in range(50, 100)}) == 1
