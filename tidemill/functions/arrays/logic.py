@@ -11,7 +11,7 @@ from functools import partial, reduce
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from tidemill.functions.arrays.api import ArrayCall, Entry, Kernel, Value
+from tidemill.functions.arrays.api import ArrayCall, Entry, Inexact, Kernel, Value
 from tidemill.functions.arrays.decimals import as_decimals
 from tidemill.functions.coercion import as_decimal
 from tidemill.types import logical as t
@@ -65,6 +65,13 @@ def is_in(call: ArrayCall) -> Kernel | None:
 def coalesce(call: ArrayCall) -> Kernel | None:
     """The first value that is not NULL, of flat types."""
     return None if isinstance(call.result, t.COLLECTION_TYPES) else pc.coalesce
+
+
+def without_null(column: pa.Array) -> pa.Array:
+    """The kernel of a column that must not be NULL. The JVM says which column is."""
+    if column.null_count:
+        raise Inexact
+    return column
 
 
 def nullif(call: ArrayCall) -> Kernel | None:
