@@ -14,7 +14,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from tidemill.functions.arrays import decimals
-from tidemill.functions.arrays.api import ArrayCall, Entry, Inexact, Kernel, Value
+from tidemill.functions.arrays.api import ArrayCall, Entry, Inexact, Kernel, Value, passed_on
 from tidemill.functions.arrays.buffers import numbers, with_validity
 from tidemill.types import logical as t
 from tidemill.types.physical import arrow_type
@@ -53,6 +53,22 @@ def negated(call: ArrayCall) -> Kernel | None:
     return pc.negate if plain else None
 
 
+def absolute(call: ArrayCall) -> Kernel | None:
+    """ABS; of the least integer it is the least integer."""
+    plain = isinstance(call.result, (*t.INTEGER_TYPES, *t.APPROXIMATE_TYPES, t.DecimalType))
+    return pc.abs if plain else None
+
+
+def rounded(call: ArrayCall) -> Kernel | None:
+    """ROUND of a whole number or a decimal to a constant number of digits after the point."""
+    kind, digits = call.arg_types[0], call.literals[1] if len(call.literals) == 2 else 0
+    if not isinstance(kind, t.EXACT_TYPES) or not isinstance(digits, int) or digits < 0:
+        return None
+    same = kind.with_nullable(True) == call.result.with_nullable(True)
+    kernel = passed_on if same else cast(kind, call.result)
+    return None if kernel is None else partial(_of_first, kernel)
+
+
 def cast(source: t.LogicalType, target: t.LogicalType) -> Kernel | None:
     """The kernel of CAST among numbers; None for others, and where a value may not fit into a decimal."""
     if isinstance(target, t.DecimalType):
@@ -64,6 +80,10 @@ def cast(source: t.LogicalType, target: t.LogicalType) -> Kernel | None:
     if plain and isinstance(target, (*t.INTEGER_TYPES, *t.APPROXIMATE_TYPES)):
         return partial(_cast, kind)
     return None
+
+
+def _of_first(kernel: Kernel, value: Value, *_: Value) -> Value:
+    return kernel(value)
 
 
 def _alike(call: ArrayCall) -> bool:

@@ -118,6 +118,11 @@ def instant(call: ArrayCall) -> Kernel | None:
     return partial(_instant, _SECOND if digits == 0 else _UNITS["MILLISECOND"])
 
 
+def elapsed(micros: int) -> Kernel:
+    """TIMESTAMPDIFF in a unit of so many microseconds, as INT."""
+    return partial(_elapsed, micros)
+
+
 def text(call: ArrayCall) -> Kernel | None:
     """DATE_FORMAT of a timestamp by a constant pattern of whole fields."""
     pattern = call.literals[1]
@@ -181,6 +186,12 @@ def _floored(unit: str, stamps: pa.Array) -> pa.Array:
 
 def _date(stamps: pa.Array) -> pa.Array:
     return with_validity(pa.date32(), (numbers(stamps) // _DAY).astype(np.int32), stamps)
+
+
+def _elapsed(micros: int, start: Value, end: Value) -> Value:
+    """Cut towards zero; a count that is too large for INT wraps around."""
+    passed = pc.subtract(end.cast(pa.int64()), start.cast(pa.int64()))
+    return pc.cast(pc.divide(passed, micros), pa.int32(), safe=False)
 
 
 def _instant(unit: int, values: pa.Array, *_: Value) -> pa.Array:
