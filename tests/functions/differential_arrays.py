@@ -75,6 +75,10 @@ def _casts() -> Iterator[x.Expr]:
     yield from (cast(a, t.STRING) for a in ("y", "i", "b", "v", "t"))
     yield cast("v", t.VarCharType(length=20))
     yield from (cast("g", t.TimestampType(precision=6)), cast("h", t.DATE), cast("l", t.DATE))
+    instant = t.LocalZonedTimestampType(precision=3)
+    yield from (cast("g", t.STRING), cast("l", t.STRING), cast("l", t.TimestampType(precision=3)))
+    yield from (cast("g", instant), cast(cast("l", t.TimestampType(precision=6)), t.DATE))
+    yield from (cast("m", t.DOUBLE), cast("n", t.DOUBLE), cast("w", t.DOUBLE))
 
 
 def _texts() -> Iterator[x.Expr]:
@@ -101,6 +105,11 @@ def _times() -> Iterator[x.Expr]:
     yield from (call("EXTRACT", "k", unit=unit) for unit in UNITS[:7])
     yield from (call(name, "g") for name in ("HOUR", "DAYOFMONTH", "YEAR", "DAYOFWEEK"))
     yield from (call("FLOOR", a, unit=unit) for a, unit in product("hl", FLOOR_UNITS))
+    day, second = (t.DayTimeIntervalType(nullable=False) for _ in range(2))
+    spans = (x.Literal(type=day, value=86_400_000), x.Literal(type=second, value=-1500))
+    yield from (call(name, a, span) for name, a, span in product("+-", "ghl", spans))
+    yield from (call("+", span, "g") for span in spans)
+    yield call("TO_TIMESTAMP", cast("g", t.STRING))
     elapsed = product(("gh", "gg", "hg", "ll"), ("SECOND", "MINUTE", "HOUR", "DAY"))
     yield from (call("TIMESTAMPDIFF", *a, unit=unit) for a, unit in elapsed)
     patterns = ("yyyy-MM-dd", "yyyy-MM-dd HH:mm", "HH:mm:ss.SSS", "yyyyMMddHHmmss", "dd/MM/yyyy", "mm")

@@ -13,22 +13,24 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from tidemill.functions.arrays import decimals
+from tidemill.functions.arrays import decimals, times
 from tidemill.functions.arrays.api import ArrayCall, Entry, Inexact, Kernel, Value, passed_on
 from tidemill.functions.arrays.buffers import numbers, with_validity
 from tidemill.types import logical as t
 from tidemill.types.physical import arrow_type
 
+_EXACT_POWER = 22
+"""The largest power of ten that a double has exactly."""
 _WRAPPING: dict[str, Kernel] = {"+": pc.add, "-": pc.subtract, "*": pc.multiply}
 
 
 def arithmetic(operator: str) -> Entry:
-    """+, - and *."""
+    """+, - and *, of numbers and of times."""
 
     def entry(call: ArrayCall) -> Kernel | None:
         if _alike(call) and isinstance(call.result, (*t.INTEGER_TYPES, *t.APPROXIMATE_TYPES)):
             return _WRAPPING[operator]
-        return decimals.arithmetic(operator, call)
+        return times.shifted(operator, call) or decimals.arithmetic(operator, call)
 
     return entry
 
@@ -74,6 +76,8 @@ def cast(source: t.LogicalType, target: t.LogicalType) -> Kernel | None:
     if isinstance(target, t.DecimalType):
         return decimals.cast(source, target)
     kind = arrow_type(target)
+    if isinstance(source, t.DecimalType) and isinstance(target, t.DoubleType):
+        return partial(decimals.as_double, 10**source.scale) if source.scale <= _EXACT_POWER else None
     if isinstance(source, t.APPROXIMATE_TYPES) and isinstance(target, t.INTEGER_TYPES):
         return partial(_cut, kind)
     plain = isinstance(source, (*t.INTEGER_TYPES, *t.APPROXIMATE_TYPES))
