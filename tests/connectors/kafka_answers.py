@@ -120,7 +120,7 @@ def final(name: str, given: Answers) -> Answers:
 def answers(document: Mapping[str, Any]) -> Answers:
     """Of the queries."""
     asked = [s for s in document["statements"] if s.get("kind") == "query"]
-    failed = [s["error"] for s in document["statements"] if "error" in s]
+    failed = [s for s in document["statements"] if "error" in s or "truncated" in s]
     assert not failed, failed
     return [
         {"columns": [f"{c['name']} {c['type']}" for c in s["columns"]], **_counted(s["rows"])} for s in asked
