@@ -8,7 +8,7 @@ import random
 import socket
 import subprocess
 from collections.abc import Iterable, Iterator, Mapping
-from contextlib import contextmanager
+from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass, field
 from functools import cache
 from pathlib import Path
@@ -19,6 +19,17 @@ from confluent_kafka import OFFSET_BEGINNING, Consumer, KafkaError, Message, Pro
 from confluent_kafka.admin import AdminClient, NewTopic
 
 _SCRIPT = Path(__file__).parents[2] / "scripts" / "kafka_broker.py"
+_SETTINGS = """listeners=PLAINTEXT://127.0.0.1:{0},CONTROLLER://127.0.0.1:{1},SASL_PLAINTEXT://127.0.0.1:{2}
+advertised.listeners=PLAINTEXT://127.0.0.1:{0},SASL_PLAINTEXT://127.0.0.1:{2}
+listener.security.protocol.map=CONTROLLER:PLAINTEXT,PLAINTEXT:PLAINTEXT,SASL_PLAINTEXT:SASL_PLAINTEXT
+listener.name.sasl_plaintext.sasl.enabled.mechanisms=PLAIN,SCRAM-SHA-256
+listener.name.sasl_plaintext.plain.sasl.jaas.config=\
+  org.apache.kafka.common.security.plain.PlainLoginModule required user_{3}="{4}";
+listener.name.sasl_plaintext.scram-sha-256.sasl.jaas.config=\
+  org.apache.kafka.common.security.scram.ScramLoginModule required;
+"""
+"""A broker of tests has a listener that wants to know who comes, too."""
+USER, PASSWORD = "reader", "pass word"
 Record = tuple[str | None, str | None]
 """Key and value."""
 EARLIEST = {"scan.startup.mode": "earliest-offset"}
@@ -59,7 +70,13 @@ class Broker:
         return f"127.0.0.1:{self.port}"
 
     def start(self) -> None:
-        self.process = _script().start(self.port, self.directory)
+        more = _SETTINGS.format(self.port, self.port + 1, self.port + 2, USER, PASSWORD)
+        self.process = _script().start(self.port, self.directory, more)
+
+    @property
+    def secured(self) -> str:
+        """Servers that want the login of ``USER``."""
+        return f"127.0.0.1:{self.port + 2}"
 
     def kill(self) -> None:
         assert self.process is not None
@@ -137,13 +154,13 @@ def _text(data: bytes | None) -> str | None:
 
 
 def _free_port() -> int:
-    """The first of two that nobody listens at."""
+    """The first of three that nobody listens at."""
     while True:
         port = random.randrange(20_000, 32_000)
-        with socket.socket() as one, socket.socket() as other:
+        with ExitStack() as bound:
             try:
-                one.bind(("127.0.0.1", port))
-                other.bind(("127.0.0.1", port + 1))
+                for number in range(port, port + 3):
+                    bound.enter_context(socket.socket()).bind(("127.0.0.1", number))
             except OSError:
                 continue
         return port

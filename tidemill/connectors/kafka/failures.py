@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from dataclasses import dataclass
 
 from confluent_kafka import KafkaError, KafkaException
 
@@ -14,10 +15,27 @@ _HINTS = {
     KafkaError._TRANSPORT: "Is the broker running, and is 'properties.bootstrap.servers' right?",
     KafkaError._TIMED_OUT: "Is the broker running, and is 'properties.bootstrap.servers' right?",
     KafkaError._AUTHENTICATION: "Check 'properties.sasl.jaas.config' and 'properties.sasl.mechanism'.",
+    KafkaError._SSL: "Check 'properties.ssl.*' and 'properties.security.protocol'.",
     KafkaError.TOPIC_AUTHORIZATION_FAILED: "The user has no rights on the topic.",
     KafkaError.GROUP_AUTHORIZATION_FAILED: "The user has no rights on the consumer group.",
     KafkaError.TRANSACTIONAL_ID_AUTHORIZATION_FAILED: "The user has no rights on the transactional id.",
 }
+
+
+@dataclass(slots=True)
+class Login:
+    """The ``error_cb`` of a client. A client whose login is refused tries it for ever, and whoever asks it
+    something learns only that no answer came; ``refused`` says why."""
+
+    refused: KafkaError | None = None
+
+    def __call__(self, error: KafkaError) -> None:
+        """Called by the client while it is polled."""
+        if error.code() in (KafkaError._AUTHENTICATION, KafkaError._SSL):
+            self.refused = error
+
+    def failure(self, error: KafkaException, where: str) -> ConnectorError:
+        return failure(error, where) if self.refused is None else told(self.refused, where)
 
 
 def failure(error: KafkaException, where: str) -> ConnectorError:
