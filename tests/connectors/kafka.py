@@ -19,17 +19,17 @@ from confluent_kafka import OFFSET_BEGINNING, Consumer, KafkaError, Message, Pro
 from confluent_kafka.admin import AdminClient, NewTopic
 
 _SCRIPT = Path(__file__).parents[2] / "scripts" / "kafka_broker.py"
-_SETTINGS = """listeners=PLAINTEXT://127.0.0.1:{0},CONTROLLER://127.0.0.1:{1},SASL_PLAINTEXT://127.0.0.1:{2}
-advertised.listeners=PLAINTEXT://127.0.0.1:{0},SASL_PLAINTEXT://127.0.0.1:{2}
-listener.security.protocol.map=CONTROLLER:PLAINTEXT,PLAINTEXT:PLAINTEXT,SASL_PLAINTEXT:SASL_PLAINTEXT
-listener.name.sasl_plaintext.sasl.enabled.mechanisms=PLAIN,SCRAM-SHA-256
-listener.name.sasl_plaintext.plain.sasl.jaas.config=\
-  org.apache.kafka.common.security.plain.PlainLoginModule required user_{3}="{4}";
-listener.name.sasl_plaintext.scram-sha-256.sasl.jaas.config=\
+USER, PASSWORD = "reader", "pass word"
+_LISTENERS = """listeners=PLAINTEXT://127.0.0.1:{0},CONTROLLER://127.0.0.1:{1},{3}://127.0.0.1:{2}
+advertised.listeners=PLAINTEXT://127.0.0.1:{0},{3}://127.0.0.1:{2}
+listener.security.protocol.map=CONTROLLER:PLAINTEXT,PLAINTEXT:PLAINTEXT,{3}:{3}
+"""
+_SASL = f"""listener.name.sasl_plaintext.sasl.enabled.mechanisms=PLAIN,SCRAM-SHA-256
+listener.name.sasl_plaintext.plain.sasl.jaas.config=\\
+  org.apache.kafka.common.security.plain.PlainLoginModule required user_{USER}="{PASSWORD}";
+listener.name.sasl_plaintext.scram-sha-256.sasl.jaas.config=\\
   org.apache.kafka.common.security.scram.ScramLoginModule required;
 """
-"""A broker of tests has a listener that wants to know who comes, too."""
-USER, PASSWORD = "reader", "pass word"
 Record = tuple[str | None, str | None]
 """Key and value."""
 EARLIEST = {"scan.startup.mode": "earliest-offset"}
@@ -57,10 +57,12 @@ def have_classes() -> bool:
 
 @dataclass(slots=True)
 class Broker:
-    """``process`` is None while it is stopped."""
+    """``process`` is None while it is stopped. ``protocol``: of a second listener; ``settings``: its own."""
 
     port: int
     directory: Path
+    protocol: str
+    settings: str
     process: subprocess.Popen[bytes] | None = None
     numbers: Iterator[int] = field(default_factory=itertools.count)
     client: AdminClient | None = None
@@ -70,12 +72,12 @@ class Broker:
         return f"127.0.0.1:{self.port}"
 
     def start(self) -> None:
-        more = _SETTINGS.format(self.port, self.port + 1, self.port + 2, USER, PASSWORD)
-        self.process = _script().start(self.port, self.directory, more)
+        listeners = _LISTENERS.format(self.port, self.port + 1, self.port + 2, self.protocol)
+        self.process = _script().start(self.port, self.directory, listeners + self.settings)
 
     @property
     def secured(self) -> str:
-        """Servers that want the login of ``USER``."""
+        """The servers of the second listener, which wants the login of ``USER`` unless it is said else."""
         return f"127.0.0.1:{self.port + 2}"
 
     def kill(self) -> None:
@@ -167,8 +169,9 @@ def _free_port() -> int:
 
 
 @contextmanager
-def broker(directory: Path) -> Iterator[Broker]:
-    running = Broker(port=_free_port(), directory=directory)
+def broker(directory: Path, protocol: str = "SASL_PLAINTEXT", settings: str = _SASL) -> Iterator[Broker]:
+    """``protocol`` and ``settings`` as of Broker."""
+    running = Broker(_free_port(), directory, protocol, settings)
     running.start()
     try:
         yield running

@@ -15,6 +15,7 @@ from confluent_kafka.admin import AdminClient
 
 from tidemill.connectors.kafka import cluster
 from tidemill.connectors.kafka.cluster import KafkaCluster
+from tidemill.connectors.kafka.failures import Login
 from tidemill.errors import ConnectorError
 
 
@@ -105,3 +106,21 @@ def test_a_login_that_was_refused_before_the_question_does_not_count() -> None:
     made, client = asked(SimpleNamespace(offset=5))
     client.polled = refused(made, client, before=True)
     assert made.latest([("t", 0)]) == {("t", 0): 5}
+
+
+@pytest.mark.parametrize(
+    ("told", "refused"),
+    [
+        ([KafkaError._AUTHENTICATION] * 2, True),
+        ([KafkaError._SSL] * 2, True),
+        ([KafkaError._AUTHENTICATION, KafkaError._ALL_BROKERS_DOWN] * 2, True),
+        ([KafkaError._AUTHENTICATION], False),
+        ([KafkaError._AUTHENTICATION, KafkaError._TRANSPORT] * 2, False),
+        ([KafkaError._ALL_BROKERS_DOWN] * 3, False),
+    ],
+)
+def test_a_connection_that_is_lost_during_a_login_is_no_refusal(told: list[int], refused: bool) -> None:
+    login = Login()
+    for code in told:
+        login(KafkaError(code))
+    assert (login.refused is not None) is refused

@@ -13,7 +13,8 @@ from confluent_kafka.admin import (
     UserScramCredentialUpsertion,
 )
 
-from tests.connectors.kafka import BOUNDED, PASSWORD, USER, Broker
+from tests.certificates import certificate
+from tests.connectors.kafka import BOUNDED, PASSWORD, USER, Broker, broker
 from tests.runtime.running import Session, folded
 from tidemill.connectors.kafka import cluster, pending, sending, transactions
 from tidemill.connectors.kafka.cluster import KafkaCluster
@@ -29,7 +30,7 @@ pytestmark = pytest.mark.thorough
 
 MODULES = {"PLAIN": "plain.PlainLoginModule", "SCRAM-SHA-256": "scram.ScramLoginModule"}
 PATIENT = (cluster, pending, sending, transactions)
-SECONDS = 6.0
+SECONDS = 10.0
 """For which they wait for an answer here."""
 
 
@@ -103,3 +104,24 @@ def test_a_mechanism_that_the_broker_does_not_have_is_told(kafka: Broker) -> Non
     given = login(kafka) | {"sasl.mechanism": "SCRAM-SHA-512"}
     with pytest.raises(ConnectorError, match="mechanism"):
         KafkaCluster(given=given).topics(["t"])
+
+
+def test_certificates_are_checked(kafka: Broker, tmp_path: Path) -> None:
+    """``kafka`` says whether there is a broker."""
+    own, other = tmp_path / "own", tmp_path / "other"
+    own.mkdir()
+    other.mkdir()
+    store = f"ssl.keystore.type=PEM\nssl.keystore.location={certificate(own)}\n"
+    with broker(tmp_path / "kafka", protocol="SSL", settings=store) as running:
+        name = running.topic()
+        given = {
+            "bootstrap.servers": running.secured,
+            "security.protocol": "SSL",
+            "ssl.truststore.type": "PEM",
+            "ssl.truststore.location": f"{own}/server.pem",
+        }
+        assert KafkaCluster(given=given).topics([name])[name].partitions == (0,)
+        Plain(given=given).check(name)
+        with pytest.raises(ConnectorError, match="certificate") as raised:
+            KafkaCluster(given=given | {"ssl.truststore.location": certificate(other)}).topics([name])
+        assert "properties.ssl" in raised.value.hint

@@ -177,7 +177,7 @@ class KafkaCluster:
 
     def _ask(self, question: Callable[[], Found]) -> Found:
         self.admin.poll(0)
-        self.login.refused = None  # the client has tried again since
+        self.login.forget()
         try:
             return question()
         except KafkaException as e:

@@ -64,7 +64,8 @@ class RangeReader:
     def _read(self, consumer: Consumer, login: Login, part: KafkaRange) -> Iterator[list[Message]]:
         try:
             consumer.assign([TopicPartition(part.topic, part.partition, part.start)])
-            position, deadline, login.refused = part.start, time.monotonic() + _PATIENCE, None
+            position, deadline = part.start, time.monotonic() + _PATIENCE
+            login.forget()
             while position < part.end:
                 came = consumer.consume(min(BATCH, part.end - position), _WAIT)
                 messages = [m for m in came if m.error() is None and m.offset() < part.end]

@@ -133,7 +133,8 @@ class Plain:
         for topic in topics:
             if topic not in self._counts:
                 self.check(topic)
-        sending, self._login.refused = Sending(client=self._producer(), counts=self._counts), None
+        sending = Sending(client=self._producer(), counts=self._counts)
+        self._login.forget()
         try:
             sending.all(records())
             left = sending.client.flush(PATIENCE)

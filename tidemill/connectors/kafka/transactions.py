@@ -91,7 +91,8 @@ class Transactions:
         """Tries again while that may help."""
         deadline, unknown = time.monotonic() + PATIENCE, False
         while True:
-            self._committing, self._login.refused = False, None
+            self._committing = False
+            self._login.forget()
             try:
                 return attempt()
             except KafkaException as e:
