@@ -20,11 +20,13 @@ from tidemill.functions.arrays.expressions import (
     Chosen,
     Column,
     Constant,
+    EpochTime,
     Node,
     Projection,
     field_of,
 )
 from tidemill.functions.casts import cast_kernel
+from tidemill.functions.datetime_now import INSTANTS
 from tidemill.plan import expressions as x
 from tidemill.types import logical as t
 from tidemill.types.physical import arrow_type
@@ -119,6 +121,8 @@ class ArrayTranslator:
 
     @node.register
     def _(self, expr: x.Call) -> Node:
+        if expr.function in INSTANTS:
+            return self._once(EpochTime, EpochTime)
         args = tuple(map(self.node, expr.args))
         key = (expr.function, expr.options, expr.type, *map(id, args))
         if expr.function in ("CASE", "IF"):

@@ -18,6 +18,8 @@ import pyarrow.compute as pc
 from tidemill.functions.arrays.api import Inexact, Kernel, Value
 
 Mask = npt.NDArray[np.bool_]
+_MICROSECONDS = 1000
+_INSTANT = pa.timestamp("us", "UTC")
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -31,6 +33,11 @@ class Column:
 @dataclass(frozen=True, slots=True, eq=False)
 class Constant:
     value: pa.Scalar
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class EpochTime:
+    """The processing time of the epoch, an instant."""
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -57,7 +64,7 @@ class Called:
     type: pa.DataType
 
 
-Node = Column | Constant | Applied | Chosen | Called
+Node = Column | Constant | EpochTime | Applied | Chosen | Called
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -106,17 +113,21 @@ def children(node: Node) -> tuple[Node, ...]:
 
 @dataclass(slots=True)
 class Rows:
-    """``count`` rows with named ``columns``, or the rows ``chosen`` of ``whole``."""
+    """``count`` rows with named ``columns``, or the rows ``chosen`` of ``whole``. ``time``: of the epoch, in
+    ms."""
 
     count: int
     columns: Mapping[str, pa.Array] = field(default_factory=dict)
     whole: Rows | None = None
     chosen: pa.Array | None = None
+    time: int = 0
     _known: dict[Node, Value] = field(default_factory=dict)
 
     def where(self, mask: Mask) -> Rows:
         count = int(np.count_nonzero(mask))
-        return self if count == self.count else Rows(count, whole=self, chosen=pa.array(mask))
+        if count == self.count:
+            return self
+        return Rows(count, whole=self, chosen=pa.array(mask), time=self.time)
 
     def array(self, node: Node) -> pa.Array:
         """The values of ``node``, one per row."""
@@ -142,6 +153,8 @@ class Rows:
                 return typed(node.type, self.column(node.name))
             case Constant():
                 return node.value
+            case EpochTime():
+                return pa.scalar(self.time * _MICROSECONDS, _INSTANT)
             case Applied():
                 return node.kernel(*map(self._value, node.args))
             case Called():

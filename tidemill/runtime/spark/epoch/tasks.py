@@ -53,6 +53,7 @@ class Tasks:
             + tuple((name, places[name]) for name in node.hidden),
             names=(*node.columns, *node.hidden),
             epoch=self.facts.epoch,
+            time=self.facts.time,
             then=then,
             report=self.facts.report,
             marked=marked_rows(found.node, found.marked),
