@@ -71,7 +71,7 @@ log.retention.ms=-1
 
 
 def start(port: int, directory: Path, more: str = "", classes: Path = CLASSES) -> subprocess.Popen[bytes]:
-    """A broker that takes connections; its log is in ``directory``. ``more``: settings that override others."""
+    """A broker that takes connections; its log is in ``directory``. ``more``: settings that win."""
     directory.mkdir(parents=True, exist_ok=True)
     written = directory / "server.properties"
     written.write_text(settings(port, directory) + more)
