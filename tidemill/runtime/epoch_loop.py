@@ -356,7 +356,8 @@ class StreamingJob:
             tokens = None if self.resident is None else self.resident.run(facts, discard)
             if tokens is not None:
                 return None, tokens
-            with closing(EpochFrames(spark=self.spark, facts=facts)) as frames, in_turn(context):
+            beside = nullcontext() if self.resident is None else self.resident.beside()
+            with beside, closing(EpochFrames(spark=self.spark, facts=facts)) as frames, in_turn(context):
                 return run_outputs(self.outputs, frames, plan.epoch)
 
     def _facts(self, plan: EpochPlan, folder: str | None) -> EpochFacts:

@@ -7,6 +7,7 @@ loop runs in its own thread and Spark session, and each epoch in its own schedul
 
 from __future__ import annotations
 
+import threading
 import time
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import suppress
@@ -408,6 +409,7 @@ class _Preparation:
         for output in outputs.values():
             if isinstance(output, SinkOutput) and isinstance(output.sink, WorkingSink):
                 output.sink.publish_with(spark)
+        stopping = threading.Event()
         job = StreamingJob(
             spark=spark,
             sources=context.sources,
@@ -425,7 +427,8 @@ class _Preparation:
             on_event=request.on_event,
             clock=request.clock,
             late=self._late_table(len(outputs)),
-            resident=resident_epochs(spark, outputs) if request.config.read(RESIDENT) else None,
+            stopping=stopping,
+            resident=resident_epochs(spark, outputs, stopping) if request.config.read(RESIDENT) else None,
         )
         nodes = {key: o.node for key, o in outputs.items()}
         tables = {**context.tables, **self.tables}

@@ -8,7 +8,9 @@ errors of that job.
 from __future__ import annotations
 
 import logging
+import threading
 from collections.abc import Callable, Mapping
+from contextlib import AbstractContextManager
 from dataclasses import dataclass, replace
 from functools import partial
 
@@ -35,20 +37,22 @@ _LOGGER = logging.getLogger("tidemill")
 
 @dataclass(slots=True, kw_only=True)
 class ResidentEpochs:
-    """``outputs``: of the job."""
+    """``outputs``: of the job; ``stopping``: it is to end with its current epoch."""
 
     spark: SparkSession
     outputs: Mapping[str, SinkOutput]
     workers: ResidentWorkers
+    stopping: threading.Event
     _failures: int = 0
 
     def run(self, facts: EpochFacts, discard: Callable[[], None]) -> dict[str, list[str]] | None:
         """The tokens of each sink; None if the epoch is to be a Spark job. What the tasks report goes to the
         report of the ``facts`` at the end. ``discard`` removes what sinks have staged so far."""
-        tokens = None if self._failures >= MOST_FAILURES else self._run(facts, discard)
-        if tokens is None:
-            self.workers.give_way()
-        return tokens
+        return None if self._failures >= MOST_FAILURES else self._run(facts, discard)
+
+    def beside(self) -> AbstractContextManager[None]:
+        """While an epoch runs as a Spark job."""
+        return self.workers.beside(self.stopping.is_set)
 
     def _run(self, facts: EpochFacts, discard: Callable[[], None]) -> dict[str, list[str]] | None:
         told = Told()
@@ -62,7 +66,7 @@ class ResidentEpochs:
             return None
         given_up = partial(was_given_up, group_of(self.spark.sparkContext))
         try:
-            with self.workers.lent(facts.parallelism) as job:
+            with self.workers.lent(facts.parallelism, self.stopping.is_set) as job:
                 if job is None:
                     return None
                 runner = StepRunner(reads=reads, told=told, run=partial(job.run, given_up=given_up))
@@ -91,7 +95,9 @@ class ResidentEpochs:
         )
 
 
-def resident_epochs(spark: SparkSession, outputs: Mapping[str, Output]) -> ResidentEpochs | None:
+def resident_epochs(
+    spark: SparkSession, outputs: Mapping[str, Output], stopping: threading.Event
+) -> ResidentEpochs | None:
     """For a job with these ``outputs``; None, and a warning, if its epochs are Spark jobs."""
     context = spark.sparkContext
     sinks = {key: o for key, o in outputs.items() if isinstance(o, SinkOutput)}
@@ -104,4 +110,4 @@ def resident_epochs(spark: SparkSession, outputs: Mapping[str, Output]) -> Resid
     if why:
         _LOGGER.warning("'%s' has no effect on this job: %s.", RESIDENT.key, why)
         return None
-    return ResidentEpochs(spark=spark, outputs=sinks, workers=resident_workers(context))
+    return ResidentEpochs(spark=spark, outputs=sinks, workers=resident_workers(context), stopping=stopping)
