@@ -129,3 +129,21 @@ def test_connectors_say_which_sources_make_arrow() -> None:
     assert all(issubclass(source, ArrowSource) for source in made.values())
     assert all(connector({"connector": name}).gives_arrow() for name in made)
     assert not connector({"connector": "jdbc"}).gives_arrow()
+
+
+def test_proctime_is_the_time_of_the_epoch() -> None:
+    made = translated(call("PROCTIME"))
+    assert made is not None
+    then = dt.datetime(2024, 5, 1, 0, 0, 1, 5000, tzinfo=dt.UTC)
+    epoch = made.at(int(then.timestamp() * 1000))
+    assert values(epoch, i=pa.array([1, 2], pa.int32())) == [[then, then]]
+
+
+def test_texts_of_times_outside_of_four_digits_are_refused() -> None:
+    day, stamp = cast("k", t.STRING), cast("g", t.STRING)
+    far = pa.array([None, 2_932_897], pa.int32())
+    with pytest.raises(Inexact):
+        value(day, k=far.cast(pa.date32()))
+    with pytest.raises(Inexact):
+        value(stamp, g=pa.array([253_402_300_800_000_000]).cast(pa.timestamp("us")))
+    assert value(day, k=pa.array([None, 2_932_896], pa.int32()).cast(pa.date32())) == [None, "9999-12-31"]

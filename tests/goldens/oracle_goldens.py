@@ -9,6 +9,7 @@ from __future__ import annotations
 import io
 import json
 import re
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
@@ -17,6 +18,7 @@ from pyspark.sql import SparkSession
 
 from tests.goldens.comparer import CASES, cases, check
 from tests.goldens.gaps import FINAL_GAPS, GAPS
+from tests.runtime.spark.resident.jobs import heard
 from tidemill.client import json_output
 from tidemill.client.script import read_script
 from tidemill.runtime.progress import EpochProgress
@@ -36,6 +38,8 @@ STRAIGHT = (
     "windows",
     "time",
 )
+RESIDENT_SAMPLE = 5
+"""Every fifth streaming case runs in resident workers, too; 1 for all of them."""
 CUT = ("group_agg", "cdc", "joins", "topn_dedup", "windows", "time")
 
 pytestmark = pytest.mark.skipif(not CASES.exists(), reason="the recorded cases are not beside this checkout")
@@ -71,10 +75,25 @@ def test_straight(case: Any, spark: SparkSession) -> None:
 @pytest.mark.thorough
 @pytest.mark.parametrize("case", parameters(CUT, ("final", "changelog")))
 def test_in_epochs_stopped_and_resumed(case: Any, spark: SparkSession, tmp_path: Path) -> None:
-    options = {
-        "tidemill.epoch.max-rows": str(rows_per_epoch(case)),
-        "execution.checkpointing.dir": str(tmp_path / "checkpoint"),
-    }
+    check_in_epochs(case, {"execution.checkpointing.dir": str(tmp_path / "checkpoint")})
+
+
+@pytest.mark.thorough
+@pytest.mark.parametrize("case", parameters(CUT, ("final", "changelog"))[::RESIDENT_SAMPLE])
+def test_in_resident_workers(
+    case: Any, spark: SparkSession, tmp_path: Path, record_property: Callable[[str, object], None]
+) -> None:
+    """Plans that need the JVM stay Spark jobs, of which a report says nothing."""
+    checkpoint = {"execution.checkpointing.dir": str(tmp_path / "checkpoint")}
+    with heard() as found:
+        check_in_epochs(case, {**checkpoint, "tidemill.epoch.resident": "true"})
+    record_property("resident epochs", len(found.resident))
+    assert found.failures == []
+
+
+def check_in_epochs(case: Any, more: dict[str, str]) -> None:
+    """Its rows in small epochs, stopped after the first one and resumed."""
+    options = {"tidemill.epoch.max-rows": str(rows_per_epoch(case)), **more}
     script = read_script(case.sql, {})
     first, streams = last_query(script, session(options), stop=True)
     if not streams:

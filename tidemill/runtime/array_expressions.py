@@ -21,6 +21,7 @@ from tidemill.functions.arrays.expressions import (
     Column,
     Constant,
     Node,
+    Now,
     Projection,
     field_of,
 )
@@ -56,7 +57,7 @@ def projection(
     try:
         return Projection(
             condition=None if condition is None else translator.checked(condition),
-            columns=tuple(map(translator.checked, expressions)),
+            columns=tuple(map(translator.column, expressions)),
             types=tuple(arrow_type(e.type) for e in expressions),
         )
     except _Untranslated:
@@ -71,6 +72,12 @@ class ArrayTranslator:
     columns: tuple[str, ...]
     zone: str
     _made: dict[Hashable, Node] = field(default_factory=dict)
+
+    def column(self, expr: x.Expr) -> Node:
+        """PROCTIME() has one value for an epoch, as the Spark text."""
+        if isinstance(expr, x.Call) and expr.function == "PROCTIME":
+            return Now()
+        return self.checked(expr)
 
     def checked(self, expr: x.Expr) -> Node:
         if _depth(expr) > _DEEPEST:

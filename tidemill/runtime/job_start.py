@@ -42,7 +42,6 @@ from tidemill.deep_calls import with_room
 from tidemill.errors import InternalError, ValidationError
 from tidemill.files.fence import OPEN, Fence
 from tidemill.files.storage import Storage
-from tidemill.functions.render import render_sql
 from tidemill.physical import nodes as p
 from tidemill.physical.identities import RULES, identities
 from tidemill.runtime import graph as g
@@ -52,6 +51,7 @@ from tidemill.runtime.checkpoint.identity import JobIdentity, changed_functions
 from tidemill.runtime.checkpoint.origin import Origin
 from tidemill.runtime.checkpoint.savepoint import Savepoint
 from tidemill.runtime.compile.context import CompileContext
+from tidemill.runtime.compile.result import result_node
 from tidemill.runtime.compile.shared import compiled
 from tidemill.runtime.compile.sink import compile_result, compile_sink
 from tidemill.runtime.compile.state_names import StateNames, unused
@@ -69,7 +69,6 @@ from tidemill.runtime.spark.session import job_session, time_zone
 from tidemill.runtime.tables import make_sink, make_source
 from tidemill.runtime.values_source import ValuesSource
 from tidemill.state.slices import KEY_GROUPS
-from tidemill.types.physical import quote
 
 QUERY_OUTPUT = "query"
 
@@ -119,16 +118,11 @@ def start_query(root: p.PhysicalNode, collector: Collector, request: JobRequest)
     with _Preparation(request) as preparation:
         context = job_context(request, [root], preparation.names)
         node = compiled(context, lambda: compile_result(root, context, request.config))
-        shown = g.Select(
-            columns=node.columns,
-            kinds=node.kinds,
-            sequenced=False,
-            input=node,
-            expressions=_shown(root, node, request),
-            references=(None,) * len(node.columns),
+        result, schema = result_node(
+            node, root.fields, text=request.text, zone=request.zone, arrays=context.arrays
         )
         preparation.open([root], context)
-        output = CollectOutput(node=shown, collector=collector)
+        output = CollectOutput(node=result, schema=schema, collector=collector)
         return preparation.start({QUERY_OUTPUT: output}, {QUERY_OUTPUT: "Result"})
 
 
@@ -296,14 +290,6 @@ def epoch_session(request: JobRequest, partitions: int) -> SparkSession:
             "spark.sql.adaptive.enabled": "false",
             "spark.sql.shuffle.partitions": str(partitions),
         },
-    )
-
-
-def _shown(root: p.PhysicalNode, node: g.ExecNode, request: JobRequest) -> tuple[str, ...]:
-    if not request.text:
-        return tuple(quote(c) for c in node.columns)
-    return tuple(
-        render_sql(quote(c), f.type, request.zone) for c, f in zip(node.columns, root.fields, strict=True)
     )
 
 

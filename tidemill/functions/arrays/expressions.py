@@ -34,6 +34,11 @@ class Constant:
 
 
 @dataclass(frozen=True, slots=True, eq=False)
+class Now:
+    """The time of the epoch, which ``Projection.at`` puts in. It stands alone as a column."""
+
+
+@dataclass(frozen=True, slots=True, eq=False)
 class Applied:
     kernel: Kernel
     args: tuple[Node, ...]
@@ -57,7 +62,7 @@ class Called:
     type: pa.DataType
 
 
-Node = Column | Constant | Applied | Chosen | Called
+Node = Column | Constant | Now | Applied | Chosen | Called
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -78,6 +83,11 @@ class Projection:
         """Passes on these input columns, too."""
         return replace(self, columns=(*self.columns, *map(Column, names)))
 
+    def at(self, time: int) -> Projection:
+        """In an epoch at ``time``, in milliseconds since 1970."""
+        pairs = zip(self.columns, self.types, strict=True)
+        return replace(self, columns=tuple(_instant(time, k) if isinstance(n, Now) else n for n, k in pairs))
+
     def filtered(self, rows: Rows) -> Rows:
         """The rows for which the condition is TRUE."""
         return rows if self.condition is None else rows.where(_truth(rows.array(self.condition)))
@@ -89,6 +99,10 @@ class Projection:
             if array.type != kind and not isinstance(column, Column):
                 raise TypeError(f"a kernel gives {array.type}, not {kind}")
         return arrays
+
+
+def _instant(time: int, kind: pa.DataType) -> Constant:
+    return Constant(pa.scalar(time * 1000).cast(kind))
 
 
 def walk(node: Node) -> Iterator[Node]:
@@ -142,6 +156,8 @@ class Rows:
                 return typed(node.type, self.column(node.name))
             case Constant():
                 return node.value
+            case Now():
+                raise AssertionError("an epoch's time is not known")
             case Applied():
                 return node.kernel(*map(self._value, node.args))
             case Called():

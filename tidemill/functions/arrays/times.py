@@ -101,8 +101,13 @@ def floor(call: ArrayCall) -> Kernel | None:
 
 
 def cast(source: t.LogicalType, target: t.LogicalType, zone: str) -> Kernel | None:
-    """CAST of a timestamp to one of no fewer digits, or to its date."""
-    if not _is_local(source, zone) or isinstance(source, t.DateType):
+    """CAST of a timestamp to one of no fewer digits, to its date, or to text that has room for all values; of
+    a date to text."""
+    if not _is_local(source, zone):
+        return None
+    if isinstance(target, t.VarCharType):
+        return _shown(source) if target.length == t.MAX_LENGTH else None
+    if isinstance(source, t.DateType):
         return None
     if isinstance(target, t.DateType):
         return _date
@@ -208,6 +213,42 @@ def _text(unit: int, parts: tuple[str, ...], stamps: pa.Array, *_: Value) -> pa.
     return pc.if_else(stamps.is_valid(), _written(parts, valid), pa.scalar(None, pa.string()))
 
 
+_DATE_PARTS = ("yyyy", "-", "MM", "-", "dd")
+_STAMP_PARTS = (*_DATE_PARTS, " ", "HH", ":", "mm", ":", "ss")
+_CARRIED_DIGITS = 6
+"""Of the fraction of a second."""
+
+
+def _shown(kind: t.LogicalType) -> Kernel:
+    return _of_days if isinstance(kind, t.DateType) else partial(_with_fraction, _digits(kind))
+
+
+def _of_days(dates: Value) -> Value:
+    if isinstance(dates, pa.Scalar):
+        return _of_days(pa.array([dates.as_py()], dates.type))[0]
+    days = numbers(dates).astype(np.int64)
+    valid = dates.is_valid().to_numpy(zero_copy_only=False)
+    if not ((days >= _YEARS[0] // _DAY) & (days < _YEARS[1] // _DAY))[valid].all():
+        raise Inexact
+    stamps = with_validity(pa.timestamp("us"), np.where(valid, days, 0) * _DAY, dates)
+    return _text(_DAY, _DATE_PARTS, stamps)
+
+
+def _with_fraction(digits: int, stamps: Value) -> Value:
+    """With exactly so many digits. Raises Inexact for a fraction of a type without digits."""
+    if isinstance(stamps, pa.Scalar):
+        return _with_fraction(digits, pa.array([stamps.as_py()], stamps.type))[0]
+    whole = _text(_SECOND, _STAMP_PARTS, stamps)
+    fraction = numbers(stamps) % _SECOND
+    if digits == 0:
+        if fraction[stamps.is_valid().to_numpy(zero_copy_only=False)].any():
+            raise Inexact
+        return whole
+    columns = _decimal_digits(fraction, _CARRIED_DIGITS)[:digits]
+    columns += [np.full(len(stamps), ord("0"), np.uint8)] * (digits - len(columns))
+    return pc.binary_join_element_wise(whole, _lettered(columns), ".")
+
+
 def _written(parts: tuple[str, ...], micros: Ints) -> pa.Array:
     """The text of every time. All texts are equally long."""
     columns: list[Values] = []
@@ -216,9 +257,14 @@ def _written(parts: tuple[str, ...], micros: Ints) -> pa.Array:
             columns += _decimal_digits(_field(_FIELDS[part][1], micros), len(part))
         else:
             columns += [np.full(len(micros), ord(character), np.uint8) for character in part]
+    return _lettered(columns)
+
+
+def _lettered(columns: list[Values]) -> pa.Array:
+    """Texts of one letter from each column."""
     data = np.stack(columns, axis=1)
     offsets = np.arange(0, data.size + 1, data.shape[1], dtype=np.int32)
-    return pa.Array.from_buffers(pa.string(), len(micros), [None, pa.py_buffer(offsets), pa.py_buffer(data)])
+    return pa.Array.from_buffers(pa.string(), len(data), [None, pa.py_buffer(offsets), pa.py_buffer(data)])
 
 
 def _decimal_digits(values: Ints, width: int) -> list[Values]:

@@ -176,7 +176,8 @@ class ResidentWorkers:
         group = group_of(self.context)
         self._beside.append(group)
         try:
-            if self._has_turn(ends):
+            # Workers that start meanwhile see that the slots are wanted.
+            if self._job is not None and self._has_turn(ends):
                 try:
                     if self._job is not None:
                         self._give_way()
