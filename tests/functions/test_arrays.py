@@ -139,6 +139,22 @@ def test_proctime_is_the_time_of_the_epoch() -> None:
     assert values(epoch, i=pa.array([1, 2], pa.int32())) == [[then, then]]
 
 
+def test_texts_of_timestamps_have_the_digits_of_their_type() -> None:
+    stamps = pa.array([0, 1_714_521_599_987_654, None]).cast(pa.timestamp("us"))
+    shown = {}
+    for digits in (1, 3, 9):
+        ref = x.InputRef(type=t.TimestampType(precision=digits), index=0)
+        made = projection(None, (cast(ref, t.STRING),), ("g",), "UTC")
+        shown[digits] = [value and value[19:] for value in values(made, g=stamps)[0]]
+    assert shown == {1: [".0", ".9", None], 3: [".000", ".987", None], 9: [".000000000", ".987654000", None]}
+    whole = projection(
+        None, (cast(x.InputRef(type=t.TimestampType(precision=0), index=0), t.STRING),), ("g",), "UTC"
+    )
+    assert values(whole, g=stamps.slice(0, 1)) == [["1970-01-01 00:00:00"]]
+    with pytest.raises(Inexact):
+        values(whole, g=stamps)
+
+
 def test_texts_of_times_outside_of_four_digits_are_refused() -> None:
     day, stamp = cast("k", t.STRING), cast("g", t.STRING)
     far = pa.array([None, 2_932_897], pa.int32())

@@ -63,22 +63,21 @@ def with_types(table: pa.Table, types: Mapping[str, pa.DataType]) -> pa.Table:
 
 def in_utc(table: pa.Table) -> pa.Table:
     """The table with instants in UTC, as in state: Spark gives instants in its session's zone."""
-    return with_types(table, {field.name: in_zone(field.type, "UTC") for field in table.schema})
+    return with_types(table, {field.name: _in_utc(field.type) for field in table.schema})
 
 
-def in_zone(kind: pa.DataType, zone: str) -> pa.DataType:
-    """The type with instants in ``zone``."""
+def _in_utc(kind: pa.DataType) -> pa.DataType:
     if pa.types.is_timestamp(kind) and kind.tz is not None:
-        return pa.timestamp(kind.unit, zone)
+        return pa.timestamp(kind.unit, "UTC")
     inner = [kind.field(index) for index in range(kind.num_fields)]
-    fields = [field.with_type(in_zone(field.type, zone)) for field in inner]
+    fields = [field.with_type(_in_utc(field.type)) for field in inner]
     if fields == inner:
         return kind
     if pa.types.is_struct(kind):
         return pa.struct(fields)
     if pa.types.is_list(kind):
         return pa.list_(fields[0])
-    ((key, item),) = ([field.with_type(in_zone(field.type, zone)) for field in entry.type] for entry in inner)
+    ((key, item),) = ([field.with_type(_in_utc(field.type)) for field in entry.type] for entry in inner)
     return pa.map_(key, item)
 
 

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import pyarrow as pa
 
-from tidemill.changelog.batch import in_zone
 from tidemill.functions.render import is_plain, render_sql
 from tidemill.plan.expressions import Cast, InputRef
 from tidemill.runtime import graph as g
@@ -19,9 +18,8 @@ _ARRAYS = "result"
 def result_node(
     node: g.ExecNode, fields: tuple[t.Field, ...], *, text: bool, zone: str, arrays: bool = True
 ) -> tuple[g.Select, pa.Schema]:
-    """The ``fields`` of the result ``node``, and the Arrow schema of its rows, instants in ``zone``. With
-    ``text`` columns have the text that is shown, except for booleans and plain numbers. ``arrays``:
-    expressions may have kernels."""
+    """The ``fields`` of the result ``node``, and the Arrow schema of its rows. With ``text`` columns have the
+    text that is shown, except for booleans and plain numbers. ``arrays``: expressions may have kernels."""
     kept = [not text or is_plain(f.type) for f in fields]
     made = tuple(
         t.Field(column, f.type if keep else t.STRING.with_nullable(f.type.nullable))
@@ -38,8 +36,7 @@ def result_node(
         keeps_time=False,
         arrays=_kernels(node, fields, made, zone) if arrays else None,
     )
-    columns = (field.with_type(in_zone(field.type, zone)) for field in arrow_schema(made))
-    return select, pa.schema([*columns, *hidden_fields(select)])
+    return select, pa.schema([*arrow_schema(made), *hidden_fields(select)])
 
 
 def _kernels(

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import threading
 from collections.abc import Callable, Iterator, Sequence
-from contextlib import ExitStack, contextmanager, nullcontext
+from contextlib import AbstractContextManager, ExitStack, contextmanager, nullcontext
 from dataclasses import dataclass
 from multiprocessing import Pipe
 from pathlib import Path
@@ -41,7 +41,9 @@ class _Told:
         self.value = {**self.value, **term}
 
 
-class _Job:
+class Job:
+    """Runs tasks in a thread."""
+
     def run(self, tasks: Sequence[Task], given_up: Callable[[], bool]) -> list[Answer]:
         here, there = Pipe()
         thread = threading.Thread(target=worker.answer, args=(there,))
@@ -57,20 +59,21 @@ class _Job:
             thread.join()
 
 
-class _Workers:
-    def used(self) -> nullcontext[None]:
+class Workers:
+    def used(self) -> AbstractContextManager[None]:
         return nullcontext()
 
-    def lent(self, width: int, ends: Callable[[], bool]) -> nullcontext[_Job]:
-        return nullcontext(_Job())
+    def lent(self, width: int, ends: Callable[[], bool]) -> AbstractContextManager[Any]:
+        return nullcontext(Job())
 
-    def beside(self, ends: Callable[[], bool]) -> nullcontext[None]:
+    def beside(self, ends: Callable[[], bool]) -> AbstractContextManager[None]:
         raise AssertionError("an epoch is to be a Spark job")
 
 
 @contextmanager
-def in_process(folder: Path) -> Iterator[None]:
-    """For the jobs that run within. AssertionError in a job of which an epoch would be a Spark job."""
+def in_process(folder: Path, workers: Workers | None = None) -> Iterator[None]:
+    """For the jobs that run within; ``workers``: others than a thread. AssertionError in a job of which an
+    epoch would be a Spark job."""
     spark: Any = MagicMock()
     context = spark.sparkContext
     context.master, context.defaultParallelism = "local[2]", 2
@@ -86,7 +89,7 @@ def in_process(folder: Path) -> Iterator[None]:
         patch.object(execution, "spark_application", lambda options: spark),
         patch.object(job_start, "job_session", lambda application, settings: spark),
         patch.object(running_job, "grouped", lambda *_, **__: nullcontext()),
-        patch.object(epochs, "resident_workers", lambda context: _Workers()),
+        patch.object(epochs, "resident_workers", lambda context: workers or Workers()),
         patch.object(worker, "act_as", act_as),
         patch.object(TaskContext, "get", lambda: number),
         patch.object(SparkFiles, "getRootDirectory", lambda: str(folder)),

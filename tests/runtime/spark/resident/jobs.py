@@ -24,7 +24,8 @@ _STARTS = 1_714_521_600
 
 def make_input(folder: Path, chance: Random, rows: int = ROWS) -> list[str]:
     """Statements for the tables ``a`` and ``b``, whose times are out of order, ``r``, with versions, and
-    ``d``, which is looked up for the rows of ``p``; ``ab`` and ``aa`` are unions."""
+    ``d``, which is looked up for the rows of ``p``; ``ab`` and ``aa`` are unions.
+    Files that are there stay."""
     folder.mkdir(parents=True, exist_ok=True)
     made = []
     for name in "ab":
@@ -34,7 +35,7 @@ def make_input(folder: Path, chance: Random, rows: int = ROWS) -> list[str]:
             for n, t in enumerate(times)
             for late in [chance.choice((0, 0, 1, 3, 12))]
         ]
-        (folder / f"{name}.csv").write_text("\n".join(texts) + "\n")
+        _write(folder / f"{name}.csv", "\n".join(texts) + "\n")
         made.append(
             f"CREATE TABLE {name} (ts TIMESTAMP(3), k BIGINT, v BIGINT, id BIGINT, "
             "WATERMARK FOR ts AS ts - INTERVAL '2' SECOND) "
@@ -45,13 +46,13 @@ def make_input(folder: Path, chance: Random, rows: int = ROWS) -> list[str]:
         for t in range(0, 90, 15)
         for k in range(1, 5)
     ]
-    (folder / "r.json").write_text("".join(f"{json.dumps(change)}\n" for change in changes))
+    _write(folder / "r.json", "".join(f"{json.dumps(change)}\n" for change in changes))
     made.append(
         "CREATE TABLE r (ts TIMESTAMP(3), k BIGINT, rate BIGINT, PRIMARY KEY (k) NOT ENFORCED, "
         "WATERMARK FOR ts AS ts) "
         f"WITH ('connector'='filesystem', 'path'='{folder}/r.json', 'format'='debezium-json')"
     )
-    (folder / "d.csv").write_text("".join(f"{k},{chance.randint(0, 3)}\n" for k in range(1, 4)))
+    _write(folder / "d.csv", "".join(f"{k},{chance.randint(0, 3)}\n" for k in range(1, 4)))
     made += (
         "CREATE TABLE d (k BIGINT, w BIGINT) "
         f"WITH ('connector'='filesystem', 'path'='{folder}/d.csv', 'format'='csv')",
@@ -61,6 +62,11 @@ def make_input(folder: Path, chance: Random, rows: int = ROWS) -> list[str]:
         "CREATE VIEW aa AS SELECT ts, k, v FROM a UNION ALL SELECT ts, v, id FROM a WHERE v > 3",
     )
     return made
+
+
+def _write(path: Path, text: str) -> None:
+    if not path.exists():
+        path.write_text(text)
 
 
 def make_types(folder: Path) -> str:

@@ -53,3 +53,20 @@ def test_random_kills(request: pytest.FixtureRequest, tmp_path: Path) -> None:
         all_kills.update(killed(folder))
         assert changes(folder, len(QUERIES)) == expected, f"job {jobs}, after {all_kills}"
     print(f"{dict(all_kills)} in {jobs} jobs")
+
+
+@pytest.mark.thorough
+@pytest.mark.timeout(3600)
+def test_random_kills_of_forks(request: pytest.FixtureRequest, tmp_path: Path) -> None:
+    """Without Spark, ten times as many."""
+    kills, seed = 10 * request.config.getoption("--kills"), request.config.getoption("--seed")
+    command = [
+        sys.executable,
+        "-m",
+        "tests.runtime.spark.resident.forked",
+        str(tmp_path),
+        str(kills),
+        str(seed),
+    ]
+    ended = subprocess.run(command, cwd=REPOSITORY, check=False, capture_output=True, text=True, timeout=3600)
+    assert ended.returncode == 0, ended.stderr
