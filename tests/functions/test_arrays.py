@@ -145,7 +145,7 @@ def test_texts_of_timestamps_have_the_digits_of_their_type() -> None:
     for digits in (1, 3, 9):
         ref = x.InputRef(type=t.TimestampType(precision=digits), index=0)
         made = projection(None, (cast(ref, t.STRING),), ("g",), "UTC")
-        shown[digits] = [value and value[19:] for value in values(made, g=stamps)[0]]
+        shown[digits] = [v if v is None else str(v)[19:] for v in values(made, g=stamps)[0]]
     assert shown == {1: [".0", ".9", None], 3: [".000", ".987", None], 9: [".000000000", ".987654000", None]}
     whole = projection(
         None, (cast(x.InputRef(type=t.TimestampType(precision=0), index=0), t.STRING),), ("g",), "UTC"
