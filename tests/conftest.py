@@ -33,7 +33,7 @@ _CONF = {
     "spark.sql.execution.arrow.maxRecordsPerBatch": "1000000",
     "spark.python.daemon.module": "tidemill.runtime.spark.worker_daemon",
     # Thousands of small plans, each run once: what the second compiler makes faster costs more than it saves.
-    "spark.driver.extraJavaOptions": "-XX:TieredStopAtLevel=1 -XX:+UseSerialGC",
+    "spark.driver.extraJavaOptions": "-XX:TieredStopAtLevel=1 -XX:+UseSerialGC -XX:+ExitOnOutOfMemoryError",
 }
 
 # On a busy machine making an example may take longer than Hypothesis finds healthy.

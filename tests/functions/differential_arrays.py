@@ -34,7 +34,9 @@ def _arithmetic() -> Iterator[x.Expr]:
     yield from (call("%", a, n) for a, n in product(INTEGERS, (1, -1, 7, 123)))
     yield from (call("/", a, n) for a, n in product("ib", (1, -1, 7)))
     yield from (call("/", "d", "e"), call("/", "d", 0.0), call("MOD", "b", 123))
-    yield from (call(name, a) for name, a in product(("UNARY -", "UNARY +"), "ysibdfm"))
+    yield from (call(name, a) for name, a in product(("UNARY -", "UNARY +", "ABS"), "ysibdfm"))
+    yield from (call("ROUND", a, n) for a, n in product("ybmnw", (0, 1, 3, 7)))
+    yield from (call("ROUND", a) for a in "imn")
 
 
 def _comparisons() -> Iterator[x.Expr]:
@@ -59,6 +61,11 @@ def _choices() -> Iterator[x.Expr]:
     yield call("COALESCE", "t", "none")
     yield from (call("NULLIF", *a) for a in ("ij", "bc", "tu", "mm"))
     yield call("IFNULL", "j", -5)
+    alike = ("ij", "ib", "tu", "gh", "kk", "mm", "mn", "bm", "ll", "tv", "ww")
+    yield from (call(name, *a) for name, a in product(("GREATEST", "LEAST"), alike))
+    yield from (call(name, "i", 7, "j") for name in ("GREATEST", "LEAST"))
+    yield from (call(f"IS {no}DISTINCT FROM", *a) for no, a in product(("", "NOT "), (*alike, "pq")))
+    yield call("IS DISTINCT FROM", "i", 2)
 
 
 def _casts() -> Iterator[x.Expr]:
@@ -70,6 +77,10 @@ def _casts() -> Iterator[x.Expr]:
         yield cast(cast("h", t.TimestampType(precision=digits)), t.STRING)
     yield cast("v", t.VarCharType(length=20))
     yield from (cast("g", t.TimestampType(precision=6)), cast("h", t.DATE), cast("l", t.DATE))
+    instant = t.LocalZonedTimestampType(precision=3)
+    yield from (cast("g", t.STRING), cast("l", t.STRING), cast("l", t.TimestampType(precision=3)))
+    yield from (cast("g", instant), cast(cast("l", t.TimestampType(precision=6)), t.DATE))
+    yield from (cast("m", t.DOUBLE), cast("n", t.DOUBLE), cast("w", t.DOUBLE))
 
 
 def _texts() -> Iterator[x.Expr]:
@@ -96,6 +107,13 @@ def _times() -> Iterator[x.Expr]:
     yield from (call("EXTRACT", "k", unit=unit) for unit in UNITS[:7])
     yield from (call(name, "g") for name in ("HOUR", "DAYOFMONTH", "YEAR", "DAYOFWEEK"))
     yield from (call("FLOOR", a, unit=unit) for a, unit in product("hl", FLOOR_UNITS))
+    day, second = (t.DayTimeIntervalType(nullable=False) for _ in range(2))
+    spans = (x.Literal(type=day, value=86_400_000), x.Literal(type=second, value=-1500))
+    yield from (call(name, a, span) for name, a, span in product("+-", "ghl", spans))
+    yield from (call("+", span, "g") for span in spans)
+    yield call("TO_TIMESTAMP", cast("g", t.STRING))
+    elapsed = product(("gh", "gg", "hg", "ll"), ("SECOND", "MINUTE", "HOUR", "DAY"))
+    yield from (call("TIMESTAMPDIFF", *a, unit=unit) for a, unit in elapsed)
     patterns = ("yyyy-MM-dd", "yyyy-MM-dd HH:mm", "HH:mm:ss.SSS", "yyyyMMddHHmmss", "dd/MM/yyyy", "mm")
     yield from (call("DATE_FORMAT", a, p) for a, p in product("ghl", patterns))
     yield from (

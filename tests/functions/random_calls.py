@@ -32,7 +32,20 @@ def _number(chooser: random.Random, depth: int) -> x.Expr:
     if depth == 0:
         return column(chooser.choice("ysijbcdemn"))
     ways: tuple[Make, ...] = (_sum, _guarded_quotient, _number_cast, _part_of_time, _length, _case(_number))
-    return _any_of(chooser, ways, depth - 1)
+    return _any_of(chooser, (*ways, _extreme, _plain_number), depth - 1)
+
+
+def _extreme(chooser: random.Random, depth: int) -> x.Expr:
+    """Of whole numbers: floating ones have no kernel."""
+    return call(
+        chooser.choice(("GREATEST", "LEAST")), column(chooser.choice("ysijbc")), _length(chooser, depth)
+    )
+
+
+def _plain_number(chooser: random.Random, depth: int) -> x.Expr:
+    if chooser.random() < 0.5:
+        return call("ABS", _number(chooser, depth))
+    return call("ROUND", column(chooser.choice("ysijbcmn")), chooser.randrange(4))
 
 
 def _sum(chooser: random.Random, depth: int) -> x.Expr:

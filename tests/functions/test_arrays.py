@@ -4,11 +4,12 @@ from __future__ import annotations
 
 import datetime as dt
 import pickle
+from decimal import Decimal
 
 import pyarrow as pa
 import pytest
 
-from tests.functions.array_calls import NAMES, call, cast, column, translated
+from tests.functions.array_calls import NAMES, call, cast, column, constant, translated
 from tidemill.connectors.api import ArrowSource
 from tidemill.connectors.filesystem.source import FileSource
 from tidemill.connectors.generated import GeneratedSource
@@ -131,12 +132,15 @@ def test_connectors_say_which_sources_make_arrow() -> None:
     assert not connector({"connector": "jdbc"}).gives_arrow()
 
 
-def test_proctime_is_the_time_of_the_epoch() -> None:
-    made = translated(call("PROCTIME"))
-    assert made is not None
-    then = dt.datetime(2024, 5, 1, 0, 0, 1, 5000, tzinfo=dt.UTC)
-    epoch = made.at(int(then.timestamp() * 1000))
-    assert values(epoch, i=pa.array([1, 2], pa.int32())) == [[then, then]]
+def test_casts_of_constants() -> None:
+    """A constant that the kernels cannot treat exactly has no kernels."""
+    stamp = x.Literal(type=t.TimestampType(precision=3), value=dt.datetime(2024, 5, 1, 12, 30))
+    day = x.Literal(type=t.DATE, value=dt.date(2024, 5, 1))
+    made = [cast(stamp, t.STRING), cast(stamp, t.DATE), cast(day, t.STRING), cast(constant(1), t.STRING)]
+    shown = [values(projection(None, (expr,), ("i",), "UTC"), i=pa.array([1]))[0] for expr in made]
+    assert shown == [["2024-05-01 12:30:00.000"], [dt.date(2024, 5, 1)], ["2024-05-01"], ["1"]]
+    large = x.Literal(type=t.DecimalType(precision=38, scale=2), value=Decimal(10**30))
+    assert projection(None, (cast(large, t.DecimalType(precision=38, scale=1)),), ("i",), "UTC") is None
 
 
 def test_texts_of_timestamps_have_the_digits_of_their_type() -> None:
@@ -147,12 +151,6 @@ def test_texts_of_timestamps_have_the_digits_of_their_type() -> None:
         made = projection(None, (cast(ref, t.STRING),), ("g",), "UTC")
         shown[digits] = [v if v is None else str(v)[19:] for v in values(made, g=stamps)[0]]
     assert shown == {1: [".0", ".9", None], 3: [".000", ".987", None], 9: [".000000000", ".987654000", None]}
-    whole = projection(
-        None, (cast(x.InputRef(type=t.TimestampType(precision=0), index=0), t.STRING),), ("g",), "UTC"
-    )
-    assert values(whole, g=stamps.slice(0, 1)) == [["1970-01-01 00:00:00"]]
-    with pytest.raises(Inexact):
-        values(whole, g=stamps)
 
 
 def test_texts_of_times_outside_of_four_digits_are_refused() -> None:

@@ -227,12 +227,12 @@ def test_as_a_dict_of_lists(
             reached = max([reached, *(r.time - delay for r in rows[first:behind])])
             last = behind == len(rows)
             output = kernel.step(table, mark=END if last else reached, reached=reached)
-            shown.update(_shown(output, spec))
+            shown.update(shown_by(output, spec))
     assert shown == naive.shown
     assert kernel.late == naive.late
 
 
-def _shown(output: pa.Table, spec: DynamicAggregateSpec) -> list[tuple[Any, ...]]:
+def shown_by(output: pa.Table, spec: WindowShape) -> list[tuple[Any, ...]]:
     keys = output.column("k").to_pylist() if spec.keys else [None] * len(output)
     bounds = [output.column(name).cast(I64).to_pylist() for name in ("ws", "we")]
     values = [output.column(c.name).to_pylist() for c in spec.calls]

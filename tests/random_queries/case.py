@@ -50,7 +50,7 @@ CHOICES: dict[str, tuple[str, ...]] = {
     "parallelism.default": ("1", "1", "2"),
     "table.exec.state.ttl": ("0 ms", "0 ms", "1 d"),
 }
-CALM = {name: chosen for name, chosen in OPERATORS.items() if name not in ("chain", "nested")}
+CALM = {name: chosen for name, chosen in OPERATORS.items() if name not in ("chain", "nested", "window_join")}
 """Without what makes millions of rows of thousands."""
 THEMES = {Theme.PLAIN: 9, Theme.HOSTILE: 10, Theme.LARGE: 1}
 STEPS = ("planned", "ran", "committed", "published")

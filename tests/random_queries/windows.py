@@ -47,12 +47,10 @@ class Window:
 
 
 def _window_over(maker: Maker, inner: Relation) -> Window:
-    """No DYNAMIC_CUMULATE over rows that change: its curves end where they would with what was taken back."""
-    kinds = tuple(kind for kind in KINDS if inner.arrival is not None or kind != "DYNAMIC_CUMULATE")
-    kind = maker.chance.choice(BY_ROWS if inner.at_its_time and maker.flip() else kinds)
-    if kind in kinds and kind in TOUCHING and inner.at_its_time and maker.flip(0.8):
+    kind = maker.chance.choice(BY_ROWS if inner.at_its_time and maker.flip() else tuple(KINDS))
+    if kind in TOUCHING and inner.at_its_time and maker.flip(0.8):
         return Window(kind, ", ".join(_seconds(float(n)) for n in maker.chance.choice(TOUCHING[kind])))
-    return _window(maker, (kind,) if kind in kinds else kinds)
+    return _window(maker, (kind,))
 
 
 def _window(maker: Maker, kinds: tuple[str, ...] = tuple(KINDS)) -> Window:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import datetime as dt
 from pathlib import Path
 
 import pytest
@@ -83,6 +84,18 @@ def test_what_is_not_exact_is_left_to_the_jvm(
     found: list[Change] = session(tmp_path, True).changes("SELECT n, LOWER(s) FROM t WHERE n < 3")
     assert folded(found) == {(0, "strasse"): 1, (1, "i\u0307"): 1, (2, "é"): 1}
     assert discarded == [1]
+
+
+def test_the_current_time_is_that_of_the_epoch(tmp_path: Path, spark: SparkSession) -> None:
+    write(tmp_path)
+    changes = session(tmp_path, True).changes("SELECT n, PROCTIME(), NOW() FROM t")
+    assert {row[0] for _, row in changes} == set(range(120))
+    times = {row[0]: row[1:] for _, row in changes}
+    assert len({times[n] for n in range(50)}) == len({times[n] for n in range(50, 100)}) == 1
+    assert len(set(times.values())) == 3
+    assert all(now == proctime for now, proctime in times.values())
+    age = dt.datetime.now(dt.UTC) - max(times.values())[0].astimezone(dt.UTC)
+    assert dt.timedelta(0) <= age < dt.timedelta(minutes=5)
 
 
 def test_errors_are_the_jvm_s(tmp_path: Path, spark: SparkSession) -> None:

@@ -70,6 +70,16 @@ def test_no_sink_takes_it(session: TableEnvironment) -> None:
         session.execute_sql("INSERT INTO dst SELECT 1, CAST(NULLIF(v, 1) AS INT) FROM src")
 
 
+@pytest.mark.parametrize("enforcer", ["ERROR", "DROP"])
+def test_streams_are_checked_over_arrow(tmp_path: Path, enforcer: str) -> None:
+    session = _session(tmp_path, "streaming")
+    session.execute_sql(f"SET '{ENFORCER}' = '{enforcer}'")
+    ((text,),) = ask(session, "EXPLAIN EXECUTION_PLAN INSERT INTO dst SELECT id, v FROM src")
+    _, _, execution = text.partition("== Execution ==")
+    assert "over Arrow of" in execution
+    assert "JVM" not in execution
+
+
 def test_changes_are_checked_too(spark: SparkSession, tmp_path: Path) -> None:
     (tmp_path / "x.json").write_text(
         '{"op":"c","after":{"id":1}}\n{"op":"u","before":{"id":1},"after":{"id":"x"}}\n'

@@ -49,11 +49,13 @@ AS_THEY_COME = {
 WINDOWS = {"SESSION": "INTERVAL '2' MINUTE", "DYNAMIC_CUMULATE": "INTERVAL '1' MINUTE, INTERVAL '2' MINUTE"}
 
 
+@pytest.mark.parametrize("mini_batch", ["false", "true"])
 @pytest.mark.parametrize("kind", WINDOWS)
 @pytest.mark.parametrize("name", [*AT_THEIR_TIME, *AS_THEY_COME])
-def test_who_waits_for_the_last_row(name: str, kind: str) -> None:
+def test_who_waits_for_the_last_row(name: str, kind: str, mini_batch: str) -> None:
     """A window that rows make is held back where they come with the watermark of their time, else not."""
     context, by = SessionContext(), f"{kind}(t, {WINDOWS[kind]})"
+    execute(parse_statement(f"SET 'table.exec.mini-batch.enabled' = '{mini_batch}'"), context)
     for table in (TICKS, RATES):
         execute(parse_statement(table.format(path="/t")), context)
     rows = (AT_THEIR_TIME | AS_THEY_COME)[name]

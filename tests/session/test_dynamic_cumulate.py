@@ -132,6 +132,19 @@ def test_without_a_gap_it_goes_on_to_the_last_step(made: TableEnvironment) -> No
 
 
 @pytest.mark.one_case
+def test_a_row_that_is_taken_back_leaves_no_trace(made: TableEnvironment) -> None:
+    """The first row of ``w`` is that of 10:02:00 until that of 10:01:59 comes."""
+    first = "SELECT * FROM (SELECT *, ROW_NUMBER() OVER (PARTITION BY u ORDER BY ts) AS r FROM t) WHERE r = 1"
+    window = _TVF.replace("TABLE t PARTITION BY k", f"({first})")
+    bounds = "window_start, window_end"
+    query = f"SELECT {bounds}, COUNT(*), SUM(n) FROM TABLE({window}) GROUP BY {bounds}"
+    assert found(made, query) == Counter(
+        [("00:00", end, 2, 3) for end in ("00:30", "01:00", "01:02")]
+        + [("01:30", end, 1, 64) for end in ("02:00", "02:30", "02:49")]
+    )
+
+
+@pytest.mark.one_case
 def test_rows_with_their_windows(made: TableEnvironment) -> None:
     """What stands above sees each row in every step that shows it, also through other windows' operators."""
     rows = found(made, f"SELECT n, window_start, window_end FROM TABLE({_TVF}) WHERE k = 'a' AND n < 8")

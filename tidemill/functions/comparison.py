@@ -276,11 +276,13 @@ FUNCTIONS: tuple[ScalarFunction, ...] = (
         name="IS DISTINCT FROM",
         resolve=_resolver("IS DISTINCT FROM", 2, 2, nulls=False),
         spark=_distinct("NOT "),
+        arrays=logic.distinct(negated=False),
     ),
     ScalarFunction(
         name="IS NOT DISTINCT FROM",
         resolve=_resolver("IS NOT DISTINCT FROM", 2, 2, nulls=False),
         spark=_distinct(""),
+        arrays=logic.distinct(negated=True),
     ),
     ScalarFunction(
         name="BETWEEN",

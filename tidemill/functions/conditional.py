@@ -10,6 +10,7 @@ from collections.abc import Callable, Mapping
 
 from tidemill.functions.api import Argument, Resolved, ScalarFunction, SignatureError, SparkCall
 from tidemill.functions.arrays import logic
+from tidemill.functions.arrays.api import Entry
 from tidemill.functions.coercion import common_type, widest
 from tidemill.functions.comparison import comparison_type, equal_sql
 from tidemill.functions.sharing import share
@@ -70,8 +71,8 @@ def _uniform(name: str, least: int, most: int | None, nullable: Callable[[Types]
         arg_types = tuple(wide.with_nullable(_nullable(k)) for k in types)
         return Resolved(arg_types=arg_types, result=wide.with_nullable(nullable(types)))
 
-    arrays = logic.coalesce if _UNIFORM[name] is _coalesce else None
-    return ScalarFunction(name=name, resolve=resolve, spark=_UNIFORM[name], arrays=arrays)
+    spark, arrays = _UNIFORM[name]
+    return ScalarFunction(name=name, resolve=resolve, spark=spark, arrays=arrays)
 
 
 def _nullable(kind: t.LogicalType) -> bool:
@@ -119,11 +120,11 @@ def _nullif(call: SparkCall) -> str:
     return share(a, lambda v: f"IF({equal_sql(v, left, b, right, call.zone)}, NULL, {v})")
 
 
-_UNIFORM: dict[str, Callable[[SparkCall], str]] = {
-    "COALESCE": _coalesce,
-    "IFNULL": _coalesce,
-    "GREATEST": _extreme("greatest"),
-    "LEAST": _extreme("least"),
+_UNIFORM: dict[str, tuple[Callable[[SparkCall], str], Entry]] = {
+    "COALESCE": (_coalesce, logic.coalesce),
+    "IFNULL": (_coalesce, logic.coalesce),
+    "GREATEST": (_extreme("greatest"), logic.extreme("max_element_wise")),
+    "LEAST": (_extreme("least"), logic.extreme("min_element_wise")),
 }
 
 FUNCTIONS: tuple[ScalarFunction, ...] = (

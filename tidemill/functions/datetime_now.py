@@ -16,6 +16,8 @@ from tidemill.types import logical as t
 _NOW = cut_fraction("current_timestamp()", 3)
 _LOCAL_NOW = f"CAST({_NOW} AS TIMESTAMP_NTZ)"
 CURRENT_WATERMARK = "CURRENT_WATERMARK"
+INSTANTS = frozenset({"CURRENT_ROW_TIMESTAMP", "CURRENT_TIMESTAMP", "NOW", "PROCTIME"})
+"""Over Arrow batches these are the time of the epoch's plan, which a repeated task has again."""
 _INSTANT = t.LocalZonedTimestampType(precision=3)
 
 

@@ -10,6 +10,8 @@ from __future__ import annotations
 from collections.abc import Mapping
 
 from tidemill.functions.api import Argument, Resolved, ScalarFunction, SignatureError, SparkCall
+from tidemill.functions.arrays import times
+from tidemill.functions.arrays.api import ArrayCall, Kernel
 from tidemill.functions.casts import cast_sql
 from tidemill.functions.casts_datetime import MILLIS_PER_DAY, micros_between, millis_of_day, utc_local
 from tidemill.functions.interval import MILLIS, MONTHS, shift
@@ -114,6 +116,14 @@ def _diff(call: SparkCall) -> str:
     return f"CAST({micros} div {_UNIT_MICROS[unit]}L AS INT)"
 
 
+def _diff_kernel(call: ArrayCall) -> Kernel | None:
+    """Of timestamps, in a unit that is not of months."""
+    micros = elapsed_micros(call.options)
+    if micros is None or not isinstance(call.arg_types[0], t.TIMESTAMP_TYPES):
+        return None
+    return times.elapsed(micros)
+
+
 def _micros_between(a: str, b: str, kind: t.LogicalType) -> str:
     if isinstance(kind, t.LocalZonedTimestampType):
         return f"(unix_micros({b}) - unix_micros({a}))"
@@ -180,6 +190,6 @@ def _bounds(row: str, kind: t.LogicalType, zone: str) -> tuple[str, str]:
 
 FUNCTIONS: tuple[ScalarFunction, ...] = (
     ScalarFunction(name="TIMESTAMPADD", resolve=_resolve_add, spark=_add),
-    ScalarFunction(name="TIMESTAMPDIFF", resolve=_resolve_diff, spark=_diff),
+    ScalarFunction(name="TIMESTAMPDIFF", resolve=_resolve_diff, spark=_diff, arrays=_diff_kernel),
     ScalarFunction(name="OVERLAPS", resolve=_resolve_overlaps, spark=_overlaps),
 )

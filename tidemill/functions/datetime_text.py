@@ -225,6 +225,7 @@ FUNCTIONS: tuple[ScalarFunction, ...] = (
             "TO_TIMESTAMP", CHARACTER, CHARACTER, optional=1, result=nullable(fixed(_MILLIS_STAMP))
         ),
         spark=_text_to_stamp,
+        arrays=times.parsed,
     ),
     ScalarFunction(
         name="TO_TIMESTAMP_LTZ", resolve=_resolve_instant, spark=_to_instant, arrays=times.instant

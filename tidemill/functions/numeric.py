@@ -10,6 +10,7 @@ from collections.abc import Callable, Mapping
 from tidemill.errors import NotSupportedError
 from tidemill.functions.api import Argument, Resolved, Resolver, ScalarFunction, SparkCall
 from tidemill.functions.arithmetic import negated
+from tidemill.functions.arrays import numeric
 from tidemill.functions.sharing import share
 from tidemill.functions.signatures import (
     AS_BIGINT,
@@ -221,13 +222,19 @@ FUNCTIONS: tuple[ScalarFunction, ...] = (
             "ABS", _ABSOLUTE, result=same_as(0), forms="ABS(<NUMERIC>)\nABS(<DATETIME_INTERVAL>)"
         ),
         spark=_absolute,
+        arrays=numeric.absolute,
     ),
     ScalarFunction(
         name="SIGN",
         resolve=signature("SIGN", NUMERIC, result=same_as(0)),
         spark=lambda call: f"CAST(signum({call.args[0]}) AS {spark_type(call.result)})",
     ),
-    ScalarFunction(name="ROUND", resolve=_resolve_digits("ROUND"), spark=_by_digits(_round)),
+    ScalarFunction(
+        name="ROUND",
+        resolve=_resolve_digits("ROUND"),
+        spark=_by_digits(_round),
+        arrays=numeric.rounded,
+    ),
     ScalarFunction(name="TRUNCATE", resolve=_resolve_digits("TRUNCATE"), spark=_truncate),
     *map(_of_double, ("SQRT", "EXP", "SIN", "COS", "TAN", "COT", "ASIN", "ACOS", "ATAN")),
     *map(_of_double, ("SINH", "COSH", "TANH", "DEGREES", "RADIANS")),

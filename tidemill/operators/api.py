@@ -21,7 +21,7 @@ No per-row Python; no imports but numpy, pyarrow, ``state``, ``changelog``.
 from __future__ import annotations
 
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Protocol, runtime_checkable
+from typing import TYPE_CHECKING, Any, Protocol, runtime_checkable
 
 import pyarrow as pa
 
@@ -61,7 +61,7 @@ class EpochContext:
     before: int = NONE
     reached: int = NONE
     late: LateRows = field(default_factory=LateRows)
-    notes: dict[str, int] = field(default_factory=dict)
+    notes: dict[str, Any] = field(default_factory=dict)
 
 
 class OperatorSpec(Protocol):

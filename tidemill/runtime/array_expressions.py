@@ -13,19 +13,20 @@ from functools import partial, singledispatchmethod
 import pyarrow as pa
 
 from tidemill.functions import registry
-from tidemill.functions.arrays.api import ArrayCall, Kernel
+from tidemill.functions.arrays.api import ArrayCall, Inexact, Kernel
 from tidemill.functions.arrays.expressions import (
     Applied,
     Called,
     Chosen,
     Column,
     Constant,
+    EpochTime,
     Node,
-    Now,
     Projection,
     field_of,
 )
 from tidemill.functions.casts import cast_kernel
+from tidemill.functions.datetime_now import INSTANTS
 from tidemill.plan import expressions as x
 from tidemill.types import logical as t
 from tidemill.types.physical import arrow_type
@@ -57,7 +58,7 @@ def projection(
     try:
         return Projection(
             condition=None if condition is None else translator.checked(condition),
-            columns=tuple(map(translator.column, expressions)),
+            columns=tuple(map(translator.checked, expressions)),
             types=tuple(arrow_type(e.type) for e in expressions),
         )
     except _Untranslated:
@@ -72,12 +73,6 @@ class ArrayTranslator:
     columns: tuple[str, ...]
     zone: str
     _made: dict[Hashable, Node] = field(default_factory=dict)
-
-    def column(self, expr: x.Expr) -> Node:
-        """PROCTIME() has one value for an epoch, as the Spark text."""
-        if isinstance(expr, x.Call) and expr.function == "PROCTIME":
-            return Now()
-        return self.checked(expr)
 
     def checked(self, expr: x.Expr) -> Node:
         if _depth(expr) > _DEEPEST:
@@ -110,7 +105,7 @@ class ArrayTranslator:
         if kernel is None:
             raise _Untranslated
         if isinstance(operand, Constant):
-            made = Constant(kernel(operand.value))
+            made = _constant(kernel, operand.value)
             return self._once((expr.type, repr(made.value)), lambda: made)
         return self._once((expr.type, id(operand)), lambda: Applied(kernel, (operand,)))
 
@@ -126,6 +121,8 @@ class ArrayTranslator:
 
     @node.register
     def _(self, expr: x.Call) -> Node:
+        if expr.function in INSTANTS:
+            return self._once(EpochTime, EpochTime)
         args = tuple(map(self.node, expr.args))
         key = (expr.function, expr.options, expr.type, *map(id, args))
         if expr.function in ("CASE", "IF"):
@@ -156,6 +153,13 @@ class ArrayTranslator:
         if key not in self._made:
             self._made[key] = make()
         return self._made[key]
+
+
+def _constant(kernel: Kernel, value: pa.Scalar) -> Constant:
+    try:
+        return Constant(kernel(pa.repeat(value, 1))[0])
+    except Inexact:
+        raise _Untranslated from None
 
 
 def _depth(expr: x.Expr) -> int:

@@ -97,9 +97,11 @@ def test_there_is_none_where_java_cannot_have_one(tmp_path: Path, monkeypatch: p
 
 def test_options_that_decide_on_archives_stay_as_they_are(tmp_path: Path) -> None:
     archive = _archive(tmp_path)
-    assert launch._java_options("-Xss1m", archive).startswith("-Xss1m -XX:ArchiveClassesAtExit=")
-    assert launch._java_options("-Xshare:off", archive) == "-Xshare:off"
-    assert launch._java_options("-Xss1m", None) == "-Xss1m"
+    exits = "-XX:+ExitOnOutOfMemoryError"
+    assert launch._java_options("-Xss1m", archive).startswith(f"-Xss1m {exits} -XX:ArchiveClassesAtExit=")
+    assert launch._java_options("-Xshare:off", archive) == f"-Xshare:off {exits}"
+    assert launch._java_options("-Xss1m", None) == f"-Xss1m {exits}"
+    assert launch._java_options("-XX:-ExitOnOutOfMemoryError", None) == "-XX:-ExitOnOutOfMemoryError"
 
 
 @pytest.mark.parametrize("name", ["with blank", 'quo"ted', "back\\slash"])

@@ -71,6 +71,20 @@ def as_decimals(kind: pa.DataType, value: Value) -> Value:
     return with_validity(pa.decimal128(_WIDEST_INTEGER, 0), _limbs(whole), value).cast(kind)
 
 
+def as_double(unit: int, value: Value) -> Value:
+    """A decimal as the double nearest to it. Raises Inexact if a double does not have all its digits, which
+    count ``unit`` to the one."""
+    if isinstance(value, pa.Scalar):
+        return as_double(unit, pa.array([value.as_py()], value.type))[0]
+    digits = _small(value)
+    if len(digits) and max(int(digits.max()), -int(digits.min())) >= _EXACT_DOUBLES:
+        raise Inexact
+    return with_validity(pa.float64(), digits / float(unit), value)
+
+
+_EXACT_DOUBLES = 2**53
+
+
 def _limbs(low: Ints) -> Ints:
     limbs = np.empty((len(low), 2), np.int64)
     limbs[:, 0] = low

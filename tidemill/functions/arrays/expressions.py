@@ -18,6 +18,8 @@ import pyarrow.compute as pc
 from tidemill.functions.arrays.api import Inexact, Kernel, Value
 
 Mask = npt.NDArray[np.bool_]
+_MICROSECONDS = 1000
+_INSTANT = pa.timestamp("us", "UTC")
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -34,8 +36,8 @@ class Constant:
 
 
 @dataclass(frozen=True, slots=True, eq=False)
-class Now:
-    """The time of the epoch, which ``Projection.at`` puts in. It stands alone as a column."""
+class EpochTime:
+    """The processing time of the epoch, an instant."""
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -62,7 +64,7 @@ class Called:
     type: pa.DataType
 
 
-Node = Column | Constant | Now | Applied | Chosen | Called
+Node = Column | Constant | EpochTime | Applied | Chosen | Called
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -83,11 +85,6 @@ class Projection:
         """Passes on these input columns, too."""
         return replace(self, columns=(*self.columns, *map(Column, names)))
 
-    def at(self, time: int) -> Projection:
-        """In an epoch at ``time``, in milliseconds since 1970."""
-        pairs = zip(self.columns, self.types, strict=True)
-        return replace(self, columns=tuple(_instant(time, k) if isinstance(n, Now) else n for n, k in pairs))
-
     def filtered(self, rows: Rows) -> Rows:
         """The rows for which the condition is TRUE."""
         return rows if self.condition is None else rows.where(_truth(rows.array(self.condition)))
@@ -99,10 +96,6 @@ class Projection:
             if array.type != kind and not isinstance(column, Column):
                 raise TypeError(f"a kernel gives {array.type}, not {kind}")
         return arrays
-
-
-def _instant(time: int, kind: pa.DataType) -> Constant:
-    return Constant(pa.scalar(time * 1000).cast(kind))
 
 
 def walk(node: Node) -> Iterator[Node]:
@@ -120,17 +113,21 @@ def children(node: Node) -> tuple[Node, ...]:
 
 @dataclass(slots=True)
 class Rows:
-    """``count`` rows with named ``columns``, or the rows ``chosen`` of ``whole``."""
+    """``count`` rows with named ``columns``, or the rows ``chosen`` of ``whole``. ``time``: of the epoch, in
+    ms."""
 
     count: int
     columns: Mapping[str, pa.Array] = field(default_factory=dict)
     whole: Rows | None = None
     chosen: pa.Array | None = None
+    time: int = 0
     _known: dict[Node, Value] = field(default_factory=dict)
 
     def where(self, mask: Mask) -> Rows:
         count = int(np.count_nonzero(mask))
-        return self if count == self.count else Rows(count, whole=self, chosen=pa.array(mask))
+        if count == self.count:
+            return self
+        return Rows(count, whole=self, chosen=pa.array(mask), time=self.time)
 
     def array(self, node: Node) -> pa.Array:
         """The values of ``node``, one per row."""
@@ -156,8 +153,8 @@ class Rows:
                 return typed(node.type, self.column(node.name))
             case Constant():
                 return node.value
-            case Now():
-                raise AssertionError("an epoch's time is not known")
+            case EpochTime():
+                return pa.scalar(self.time * _MICROSECONDS, _INSTANT)
             case Applied():
                 return node.kernel(*map(self._value, node.args))
             case Called():

@@ -11,7 +11,7 @@ from functools import partial, reduce
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from tidemill.functions.arrays.api import ArrayCall, Entry, Kernel, Value
+from tidemill.functions.arrays.api import ArrayCall, Entry, Inexact, Kernel, Value
 from tidemill.functions.arrays.decimals import as_decimals
 from tidemill.functions.coercion import as_decimal
 from tidemill.types import logical as t
@@ -65,6 +65,38 @@ def is_in(call: ArrayCall) -> Kernel | None:
 def coalesce(call: ArrayCall) -> Kernel | None:
     """The first value that is not NULL, of flat types."""
     return None if isinstance(call.result, t.COLLECTION_TYPES) else pc.coalesce
+
+
+def extreme(function: str) -> Entry:
+    """GREATEST and LEAST, NULL if an argument is. Not of floating numbers: Java orders NaN and the two
+    zeros."""
+
+    def entry(call: ArrayCall) -> Kernel | None:
+        kind = _common(call.arg_types)
+        if kind is None or pa.types.is_floating(kind) or kind == pa.bool_():
+            return None
+        return partial(_extreme, function, pa.int64() if pa.types.is_timestamp(kind) else kind)
+
+    return entry
+
+
+def distinct(negated: bool) -> Entry:
+    """IS [NOT] DISTINCT FROM: NULL is not distinct from NULL. Not of floating numbers, with their NaN."""
+
+    def entry(call: ArrayCall) -> Kernel | None:
+        kind = _common(call.arg_types)
+        if kind is None or pa.types.is_floating(kind):
+            return None
+        return partial(_distinct, negated, kind)
+
+    return entry
+
+
+def without_null(column: pa.Array) -> pa.Array:
+    """The kernel of a column that must not be NULL. The JVM says which column is."""
+    if column.null_count:
+        raise Inexact
+    return column
 
 
 def nullif(call: ArrayCall) -> Kernel | None:
@@ -143,6 +175,19 @@ def _between(kind: pa.DataType, value: Value, low: Value, high: Value) -> Value:
 def _is_in(kind: pa.DataType, members: pa.Array, value: Value, *_: Value) -> Value:
     is_member = pc.is_in(_as(kind, value), value_set=members)
     return pc.if_else(pc.is_valid(value), is_member, pa.scalar(None, pa.bool_()))
+
+
+def _extreme(function: str, kind: pa.DataType, *values: Value) -> Value:
+    """``kind``: in which values are compared; Arrow has no extreme of instants."""
+    options = pc.ElementWiseAggregateOptions(skip_nulls=False)
+    chosen = pc.call_function(function, [_as(kind, value) for value in values], options)
+    return chosen.cast(values[0].type)
+
+
+def _distinct(negated: bool, kind: pa.DataType, a: Value, b: Value) -> Value:
+    equal = pc.fill_null(pc.equal(_as(kind, a), _as(kind, b)), False)
+    same = pc.or_(equal, pc.and_(pc.is_null(a), pc.is_null(b)))
+    return same if negated else pc.invert(same)
 
 
 def _nullif(kind: pa.DataType, a: Value, b: Value) -> Value:

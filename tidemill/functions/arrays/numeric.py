@@ -13,22 +13,24 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from tidemill.functions.arrays import decimals
-from tidemill.functions.arrays.api import ArrayCall, Entry, Inexact, Kernel, Value
+from tidemill.functions.arrays import decimals, times
+from tidemill.functions.arrays.api import ArrayCall, Entry, Inexact, Kernel, Value, passed_on
 from tidemill.functions.arrays.buffers import numbers, with_validity
 from tidemill.types import logical as t
 from tidemill.types.physical import arrow_type
 
+_EXACT_POWER = 22
+"""The largest power of ten that a double has exactly."""
 _WRAPPING: dict[str, Kernel] = {"+": pc.add, "-": pc.subtract, "*": pc.multiply}
 
 
 def arithmetic(operator: str) -> Entry:
-    """+, - and *."""
+    """+, - and *, of numbers and of times."""
 
     def entry(call: ArrayCall) -> Kernel | None:
         if _alike(call) and isinstance(call.result, (*t.INTEGER_TYPES, *t.APPROXIMATE_TYPES)):
             return _WRAPPING[operator]
-        return decimals.arithmetic(operator, call)
+        return times.shifted(operator, call) or decimals.arithmetic(operator, call)
 
     return entry
 
@@ -53,17 +55,39 @@ def negated(call: ArrayCall) -> Kernel | None:
     return pc.negate if plain else None
 
 
+def absolute(call: ArrayCall) -> Kernel | None:
+    """ABS; of the least integer it is the least integer."""
+    plain = isinstance(call.result, (*t.INTEGER_TYPES, *t.APPROXIMATE_TYPES, t.DecimalType))
+    return pc.abs if plain else None
+
+
+def rounded(call: ArrayCall) -> Kernel | None:
+    """ROUND of a whole number or a decimal to a constant number of digits after the point."""
+    kind, digits = call.arg_types[0], call.literals[1] if len(call.literals) == 2 else 0
+    if not isinstance(kind, t.EXACT_TYPES) or not isinstance(digits, int) or digits < 0:
+        return None
+    same = kind.with_nullable(True) == call.result.with_nullable(True)
+    kernel = passed_on if same else cast(kind, call.result)
+    return None if kernel is None else partial(_of_first, kernel)
+
+
 def cast(source: t.LogicalType, target: t.LogicalType) -> Kernel | None:
     """The kernel of CAST among numbers; None for others, and where a value may not fit into a decimal."""
     if isinstance(target, t.DecimalType):
         return decimals.cast(source, target)
     kind = arrow_type(target)
+    if isinstance(source, t.DecimalType) and isinstance(target, t.DoubleType):
+        return partial(decimals.as_double, 10**source.scale) if source.scale <= _EXACT_POWER else None
     if isinstance(source, t.APPROXIMATE_TYPES) and isinstance(target, t.INTEGER_TYPES):
         return partial(_cut, kind)
     plain = isinstance(source, (*t.INTEGER_TYPES, *t.APPROXIMATE_TYPES))
     if plain and isinstance(target, (*t.INTEGER_TYPES, *t.APPROXIMATE_TYPES)):
         return partial(_cast, kind)
     return None
+
+
+def _of_first(kernel: Kernel, value: Value, *_: Value) -> Value:
+    return kernel(value)
 
 
 def _alike(call: ArrayCall) -> bool:

@@ -101,18 +101,37 @@ def floor(call: ArrayCall) -> Kernel | None:
 
 
 def cast(source: t.LogicalType, target: t.LogicalType, zone: str) -> Kernel | None:
-    """CAST of a timestamp to one of no fewer digits, to its date, or to text that has room for all values; of
-    a date to text."""
+    """CAST of a timestamp to one of no fewer digits, to its date, or to its text; of a date to its text."""
     if not _is_local(source, zone):
         return None
     if isinstance(target, t.VarCharType):
-        return _shown(source) if target.length == t.MAX_LENGTH else None
+        return _shown(source) if target.length >= _LONGEST_SHOWN else None
     if isinstance(source, t.DateType):
         return None
     if isinstance(target, t.DateType):
         return _date
-    same = isinstance(target, t.TimestampType | t.LocalZonedTimestampType) and type(target) is type(source)
-    return passed_on if same and _digits(source) <= _digits(target) else None
+    if not isinstance(target, t.TIMESTAMP_TYPES) or _digits(source) > _digits(target):
+        return None
+    if type(target) is type(source):
+        return passed_on
+    return partial(_retyped, arrow_type(target)) if _is_local(target, zone) else None
+
+
+def shifted(operator: str, call: ArrayCall) -> Kernel | None:
+    """A timestamp + or - an interval of days or less."""
+    kinds = call.arg_types
+    backwards = operator == "+" and isinstance(kinds[0], t.DayTimeIntervalType)
+    point, span = reversed(kinds) if backwards else kinds
+    if not isinstance(point, t.TIMESTAMP_TYPES) or not isinstance(span, t.DayTimeIntervalType):
+        return None
+    if not _is_local(point, call.zone) or _digits(point) < _MILLIS or operator not in "+-":
+        return None
+    return partial(_shifted, -1 if operator == "-" else 1, backwards)
+
+
+def parsed(call: ArrayCall) -> Kernel | None:
+    """TO_TIMESTAMP of a text in the form of SQL."""
+    return _parsed if len(call.arg_types) == 1 else None
 
 
 def instant(call: ArrayCall) -> Kernel | None:
@@ -121,6 +140,11 @@ def instant(call: ArrayCall) -> Kernel | None:
     if not isinstance(call.arg_types[0], t.INTEGER_TYPES) or digits not in (0, 3):
         return None
     return partial(_instant, _SECOND if digits == 0 else _UNITS["MILLISECOND"])
+
+
+def elapsed(micros: int) -> Kernel:
+    """TIMESTAMPDIFF in a unit of so many microseconds, as INT."""
+    return partial(_elapsed, micros)
 
 
 def text(call: ArrayCall) -> Kernel | None:
@@ -147,6 +171,17 @@ _FIELDS: dict[str, tuple[int, str]] = {
     "SSS": (_UNITS["MILLISECOND"], "MILLISECOND"),
 }
 _FIELD = r"(y+|M+|d+|H+|m+|s+|S+)"
+_DATE_PARTS = ("yyyy", "-", "MM", "-", "dd")
+_SECONDS = (*_DATE_PARTS, " ", "HH", ":", "mm", ":", "ss")
+_MILLIS = 3
+_WHOLE = {0: _SECONDS, _MILLIS: (*_SECONDS, ".", "SSS")}
+"""The text of a timestamp by its digits, of some."""
+_LONGEST = 23
+_LONGEST_SHOWN = 29
+_CARRIED_DIGITS = 6
+"""Of the fraction of a second."""
+_GREGORIAN = pa.scalar(-12_212_553_600 * _SECOND, pa.int64()).cast(pa.timestamp("us"))
+"""1583: from here on all calendars agree."""
 _SEPARATOR = re.compile(r"[ :./,_-]*")
 
 
@@ -188,6 +223,46 @@ def _date(stamps: pa.Array) -> pa.Array:
     return with_validity(pa.date32(), (numbers(stamps) // _DAY).astype(np.int32), stamps)
 
 
+def _retyped(kind: pa.DataType, stamps: pa.Array) -> pa.Array:
+    """Local time in UTC as an instant, or an instant as local time."""
+    return stamps.cast(pa.int64()).cast(kind)
+
+
+def _shifted(sign: int, backwards: bool, left: Value, right: Value) -> Value:
+    """Raises Inexact for times that are too far away."""
+    stamps, millis = (right, left) if backwards else (left, right)
+    try:
+        micros = pc.multiply_checked(millis, pa.scalar(sign * 1000, pa.int64()))
+        moved = pc.add_checked(stamps.cast(pa.int64()), micros)
+    except pa.ArrowInvalid:
+        raise Inexact from None
+    return moved.cast(stamps.type)
+
+
+def _parsed(texts: pa.Array) -> pa.Array:
+    """Raises Inexact unless all are times like ``2024-01-01 00:00:00`` or ``2024-01-01 00:00:00.125``."""
+    data, lengths = texts.cast(pa.binary()), pc.binary_length(texts)
+    seconds = pc.equal(lengths, len("2024-01-01 00:00:00"))
+    dot = pc.equal(pc.binary_slice(data, 19, 20), b".")
+    millis = pc.and_(pc.equal(lengths, _LONGEST), dot)
+    has_form = pc.and_(pc.or_(seconds, millis), pc.equal(pc.binary_slice(data, 10, 11), b" "))
+    if not pc.all(has_form).as_py():
+        raise Inexact
+    try:
+        stamps = texts.cast(pa.timestamp("us"))
+    except pa.ArrowInvalid:
+        raise Inexact from None
+    if not pc.all(pc.greater_equal(stamps, _GREGORIAN)).as_py():
+        raise Inexact
+    return stamps
+
+
+def _elapsed(micros: int, start: Value, end: Value) -> Value:
+    """Cut towards zero; a count that is too large for INT wraps around."""
+    passed = pc.subtract(end.cast(pa.int64()), start.cast(pa.int64()))
+    return pc.cast(pc.divide(passed, micros), pa.int32(), safe=False)
+
+
 def _instant(unit: int, values: pa.Array, *_: Value) -> pa.Array:
     """Wraps around, as Java does."""
     micros = numbers(values).astype(np.int64) * unit
@@ -213,19 +288,15 @@ def _text(unit: int, parts: tuple[str, ...], stamps: pa.Array, *_: Value) -> pa.
     return pc.if_else(stamps.is_valid(), _written(parts, valid), pa.scalar(None, pa.string()))
 
 
-_DATE_PARTS = ("yyyy", "-", "MM", "-", "dd")
-_STAMP_PARTS = (*_DATE_PARTS, " ", "HH", ":", "mm", ":", "ss")
-_CARRIED_DIGITS = 6
-"""Of the fraction of a second."""
-
-
 def _shown(kind: t.LogicalType) -> Kernel:
-    return _of_days if isinstance(kind, t.DateType) else partial(_with_fraction, _digits(kind))
+    if isinstance(kind, t.DateType):
+        return _of_days
+    digits = _digits(kind)
+    whole = _WHOLE.get(digits)
+    return partial(_with_fraction, digits) if whole is None else partial(_text, 10 ** (6 - digits), whole)
 
 
-def _of_days(dates: Value) -> Value:
-    if isinstance(dates, pa.Scalar):
-        return _of_days(pa.array([dates.as_py()], dates.type))[0]
+def _of_days(dates: pa.Array) -> pa.Array:
     days = numbers(dates).astype(np.int64)
     valid = dates.is_valid().to_numpy(zero_copy_only=False)
     if not ((days >= _YEARS[0] // _DAY) & (days < _YEARS[1] // _DAY))[valid].all():
@@ -234,19 +305,11 @@ def _of_days(dates: Value) -> Value:
     return _text(_DAY, _DATE_PARTS, stamps)
 
 
-def _with_fraction(digits: int, stamps: Value) -> Value:
-    """With exactly so many digits. Raises Inexact for a fraction of a type without digits."""
-    if isinstance(stamps, pa.Scalar):
-        return _with_fraction(digits, pa.array([stamps.as_py()], stamps.type))[0]
-    whole = _text(_SECOND, _STAMP_PARTS, stamps)
-    fraction = numbers(stamps) % _SECOND
-    if digits == 0:
-        if fraction[stamps.is_valid().to_numpy(zero_copy_only=False)].any():
-            raise Inexact
-        return whole
-    columns = _decimal_digits(fraction, _CARRIED_DIGITS)[:digits]
+def _with_fraction(digits: int, stamps: pa.Array) -> pa.Array:
+    """With exactly so many digits."""
+    columns = _decimal_digits(numbers(stamps) % _SECOND, _CARRIED_DIGITS)[:digits]
     columns += [np.full(len(stamps), ord("0"), np.uint8)] * (digits - len(columns))
-    return pc.binary_join_element_wise(whole, _lettered(columns), ".")
+    return pc.binary_join_element_wise(_text(_SECOND, _SECONDS, stamps), _lettered(columns), ".")
 
 
 def _written(parts: tuple[str, ...], micros: Ints) -> pa.Array:

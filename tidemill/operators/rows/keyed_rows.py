@@ -13,7 +13,7 @@ import numpy as np
 import pyarrow as pa
 
 from tidemill.changelog.batch import by_arrival, contiguous, hashes_of
-from tidemill.changelog.columns import Ints, Mask, Vec, single, to_arrow, vector
+from tidemill.changelog.columns import Ints, Mask, Vec, is_fixed, single, to_arrow, vector
 from tidemill.changelog.emit import net_changes
 from tidemill.changelog.grouping import Groups, group_rows
 from tidemill.changelog.rowkind import KIND_COLUMN, SEQUENCE_COLUMN
@@ -99,22 +99,70 @@ def replace_rows(shape: RowsByKey, rows: KeyedTable, chosen: Candidates, state: 
     if len(chosen.places) == 0:
         return shape.output_schema().empty_table()
     steps = _steps(rows, chosen, shape.by_arrival)
-    columns = {name: stored_then_new(shape, rows, name) for name, _ in shape.columns}
+    both = _StoredThenNew.of(shape, rows, with_stored=bool(steps.existed.any()))
     same = np.zeros(len(steps.after), np.bool_)
     if shape.skip_equal and not shape.ttl:
-        values = [column for name, column in columns.items() if name not in shape.keys]
-        same = rows_same(values, steps.before, values, steps.after)
-    _write(shape, rows, chosen, state)
+        update = np.flatnonzero(steps.existed & steps.alive)
+        values = [name for name, _ in shape.columns if name not in shape.keys]
+        same[update] = both.same(values, steps.before[update], steps.after[update])
+    written, columns = _write(both, rows, chosen, state)
     changes = net_changes(steps.existed, steps.alive, same, shape.update_before)
     changed_steps = changes.owners
-    picks = pa.array(np.where(changes.after, steps.after[changed_steps], steps.before[changed_steps]))
-    output = {name: column.take(picks) for name, column in columns.items()}
+    picks = np.where(changes.after, steps.after[changed_steps], steps.before[changed_steps])
+    if np.array_equal(picks, written):
+        output = dict(columns)
+    else:
+        output = {name: both.take(name, picks) for name, _ in shape.columns}
     output[KIND_COLUMN] = to_arrow(Vec(changes.kinds), pa.int8())
     for name in (*[SEQUENCE_COLUMN] * shape.sequence, *[WATERMARK_COLUMN] * shape.timed):
         own = vector(rows.table.column(name)).values
         output[name] = to_arrow(Vec(own[steps.after[changed_steps] - rows.groups.count]), pa.int64())
     schema = shape.output_schema()
     return pa.table([output[name] for name in schema.names], schema=schema)
+
+
+@dataclass(frozen=True, slots=True)
+class _StoredThenNew:
+    """The stored rows, one per key, then the epoch's rows, under one count. Copies no column as a whole if
+    the rows that are asked for are on one side. ``stored`` is empty if no key has a stored row."""
+
+    stored: dict[str, pa.Array]
+    new: dict[str, pa.Array]
+    first_new: int
+
+    @staticmethod
+    def of(shape: RowsByKey, rows: KeyedTable, with_stored: bool) -> _StoredThenNew:
+        names = [name for name, _ in shape.columns]
+        stored = {name: _stored_column(shape, rows, name) for name in names if with_stored}
+        new = {name: single(rows.table.column(name)) for name in names}
+        return _StoredThenNew(stored, new, rows.groups.count)
+
+    def take(self, name: str, numbers: Ints) -> pa.Array:
+        column, numbers = self._side(name, numbers)
+        return column.take(pa.array(numbers))
+
+    def same(self, names: list[str], before: Ints, after: Ints) -> Mask:
+        """Whether the rows ``before`` and ``after`` have the same values in the columns ``names``.
+
+        Numbers are compared first, because most updates change a number; texts only where none has changed.
+        """
+        left = np.arange(len(before))
+        for name in sorted(names, key=lambda name: not is_fixed(self.new[name].type)):
+            (old, old_rows), (new, new_rows) = self._side(name, before[left]), self._side(name, after[left])
+            left = left[rows_same([old], old_rows, [new], new_rows)]
+        result = np.zeros(len(before), np.bool_)
+        result[left] = True
+        return result
+
+    def _side(self, name: str, numbers: Ints) -> tuple[pa.Array, Ints]:
+        """A column that has the rows ``numbers``, and the place of each in it."""
+        new = self.new[name]
+        if numbers.min(initial=self.first_new) >= self.first_new:
+            return new, numbers - self.first_new
+        stored = self.stored[name]
+        if numbers.max(initial=0) < self.first_new:
+            return stored, numbers
+        return single(pa.chunked_array([stored, new], new.type)), numbers
 
 
 @dataclass(frozen=True, slots=True)
@@ -157,14 +205,20 @@ def stored_then_new(shape: RowsByKey, rows: KeyedTable, name: str) -> pa.Array:
     return single(pa.chunked_array(chunks, dict(shape.columns)[name]))
 
 
-def _write(shape: RowsByKey, rows: KeyedTable, chosen: Candidates, state: StateTable) -> None:
-    """Each touched key's last row, or its tombstone; nothing for a key that came and went."""
+def _write(
+    both: _StoredThenNew, rows: KeyedTable, chosen: Candidates, state: StateTable
+) -> tuple[Ints, dict[str, pa.Array]]:
+    """Stores each touched key's last row, or its tombstone; nothing for a key that came and went.
+
+    Gives the numbers of these rows, and their columns.
+    """
     chosen = chosen.last_of_each(rows.groups)
     owners = np.searchsorted(rows.groups.starts, chosen.places, side="right") - 1
     final, alive = chosen.places, chosen.alive
     is_written = alive | rows.stored.there[owners]
     if not is_written.all():
         final, owners, alive = final[is_written], owners[is_written], alive[is_written]
-    picks = pa.array(rows.groups.order[final])
-    columns = {name: single(rows.table.column(name)).take(picks) for name, _ in shape.columns}
+    numbers = rows.groups.order[final] + both.first_new
+    columns = {name: both.take(name, numbers) for name in both.new}
     state.put(rows.hashes[owners], columns, None if alive.all() else ~alive)
+    return numbers, columns

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Protocol
 
 import numpy as np
@@ -57,13 +57,18 @@ class Passed:
         """``lateness``: for how many ms longer windows may change."""
         marks = (held_back(mark, lateness) for mark in (epoch.before, epoch.watermark))
         before, upto = map(spec.clock.ended, marks)
-        slide = spec.slide
-        last = upto // slide * slide if upto not in (NONE, FOREVER) else upto
+        passed = Passed.between(before, upto, spec.slide)
         if upto == FOREVER and not spec.gap and epoch.reached not in (NONE, FOREVER):
             latest = spec.clock.ended(epoch.reached + spec.delayed)
-            last = -(-latest // slide) * slide
-        last_shown = before // slide * slide if before not in (NONE, FOREVER) else before
-        return Passed(before=before, upto=upto, shown=last_shown, last=last)
+            return replace(passed, last=-(-latest // spec.slide) * spec.slide)
+        return passed
+
+    @staticmethod
+    def between(before: int, upto: int, slide: int) -> Passed:
+        """The time from ``before`` to ``upto`` passes; steps have ``slide`` ms."""
+        steps = (end // slide * slide if end not in (NONE, FOREVER) else end for end in (before, upto))
+        shown, last = steps
+        return Passed(before=before, upto=upto, shown=shown, last=last)
 
     @property
     def steps(self) -> bool:
@@ -145,12 +150,7 @@ class Steps:
         """What is held at ``points``, where anything is; ``parts`` are folded."""
         if len(points.windows) == 0:
             return None
-        starts = np.flatnonzero(np.diff(parts.windows, prepend=-1))
-        # The end of a window is behind all of its slices.
-        upto = np.where(points.ends == self.growth.ends[points.windows], FOREVER, points.ends)
-        last = last_places(parts.windows, parts.slices, points.windows, upto)
-        results, shown_points = shown_at(self.spec.pieces, parts.pieces, starts, last, state, epoch)
-        return results, points.take(shown_points)
+        return results_at(self.spec.pieces, parts, points, self.growth.ends, state, epoch)
 
     def points(self, parts: Parts, reached: Passed) -> Points:
         """All that windows show which have come to ``reached``, of what may have changed since."""
@@ -172,15 +172,13 @@ class Steps:
         else:
             high = np.full(len(windows), passed.last, np.int64)
         high = np.minimum(high, growth.until[windows])
-        counts = np.where(high >= low, (high - low) // slide + 1, 0)
-        rows = np.repeat(np.arange(len(windows)), counts)
-        step_number = np.arange(len(rows)) - np.repeat(np.cumsum(counts) - counts, counts)
+        rows, steps = steps_between(low, high, slide)
         closing = np.zeros(len(windows), np.bool_)
         if self.spec.gap:
             closing = (ends <= passed.upto) & (growth.heirs[windows] < 0)
         return Points(
             np.concatenate([windows[rows], windows[closing]]),
-            np.concatenate([low[rows] + step_number * slide, ends[closing]]),
+            np.concatenate([steps, ends[closing]]),
         )
 
     def _furthest(self) -> Ints:
@@ -265,6 +263,31 @@ class Steps:
             Open(keys=growth.keys, names=names, starts=growth.firsts, ends=growth.ends, wakes=wakes),
             touched,
         )
+
+
+def steps_between(first: Ints, last: Ints, slide: int) -> tuple[Ints, Ints]:
+    """All steps from each of ``first`` to its ``last`` one: the number of the pair, and the step."""
+    counts = np.where(last >= first, (last - first) // slide + 1, 0)
+    rows = np.repeat(np.arange(len(first)), counts)
+    number = np.arange(len(rows)) - np.repeat(np.cumsum(counts) - counts, counts)
+    return rows, first[rows] + number * slide
+
+
+def results_at(
+    pieces: PartialAggregates,
+    parts: Parts,
+    points: Points,
+    ends: Ints,
+    state: StateStore,
+    epoch: EpochContext,
+) -> tuple[pa.Table, Points]:
+    """The results of ``parts``, which are folded, at ``points``; ``ends``: of the windows."""
+    starts = np.flatnonzero(np.diff(parts.windows, prepend=-1))
+    # The end of a window is behind all of its slices.
+    upto = np.where(points.ends == ends[points.windows], FOREVER, points.ends)
+    last = last_places(parts.windows, parts.slices, points.windows, upto)
+    results, shown_points = shown_at(pieces, parts.pieces, starts, last, state, epoch)
+    return results, points.take(shown_points)
 
 
 def shown_once(steps: Steps, state: StateStore, epoch: EpochContext, parts: Parts, stored: Parts) -> pa.Table:

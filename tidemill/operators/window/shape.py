@@ -123,7 +123,7 @@ class WindowShape:
         counts[vector(keys.columns[bucket_column]).values != 0] = 0
         hot = np.flatnonzero(counts >= self.hot)
         if len(hot):
-            epoch.notes[HOT] = keys.hashes[hot].tolist()
+            epoch.notes[HOT] = [*epoch.notes.get(HOT, ()), *keys.hashes[hot].tolist()]
 
     # -- results ---------------------------------------------------------------------------------------
 

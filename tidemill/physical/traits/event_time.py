@@ -69,8 +69,11 @@ def waits_for_first(node: p.Rank) -> bool:
 @once_per_node
 def is_emitted_at_its_time(node: p.PhysicalNode) -> bool:
     """Whether the rows of ``node`` are emitted when the watermark reaches their time: by a window, a join, a
-    match, or a deduplication that keeps first rows."""
+    match, or a deduplication that keeps first rows. With mini-batch the deduplication emits a row at once,
+    and retracts the row if an earlier one comes; this counts, too."""
     if needs_watermark(node) and not emits_each_change(node):
+        return True
+    if isinstance(node, p.Rank) and node.is_deduplicate and node.keeps_first and node.time == "ROWTIME":
         return True
     return passes_watermarks(node) and any(map(is_emitted_at_its_time, node.inputs))
 

@@ -13,9 +13,14 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from functools import singledispatch
 
+import pyarrow as pa
+import pyarrow.compute as pc
+
 from tidemill.config.option import Configuration
 from tidemill.config.sink_options import NESTED_CONSTRAINTS, NOT_NULL_ENFORCER, TYPE_LENGTHS
 from tidemill.errors import ValidationError
+from tidemill.functions.arrays.expressions import Applied, Column, Projection
+from tidemill.functions.arrays.logic import conjunction, without_null
 from tidemill.functions.casts_text import fit
 from tidemill.functions.literals import literal_sql
 from tidemill.runtime.compile.not_null import Node, required_columns
@@ -26,16 +31,35 @@ from tidemill.types.physical import quote
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Constraints:
     """``condition``: what a row must meet to be kept; ``texts``: the columns that are not handed on as they
-    are."""
+    are. ``required``: the columns that must not be NULL, if nothing else is asked of the rows; ``drops``:
+    a row with NULL there is dropped, otherwise the job fails."""
 
     condition: str | None
     texts: Mapping[str, str]
+    required: frozenset[str]
+    drops: bool
 
     def checks(self, column: str) -> bool:
         return column in self.texts
 
     def expression(self, column: str) -> str:
         return self.texts.get(column, quote(column))
+
+    def projection(self, columns: tuple[str, ...], types: tuple[pa.DataType, ...]) -> Projection | None:
+        """The same over Arrow batches; None if more is asked than that flat columns are not NULL."""
+        kinds = dict(zip(columns, types, strict=True))
+        if not self.required or any(pa.types.is_nested(kinds[name]) for name in self.required):
+            return None
+        asked = {name: Column(name, kinds[name]) for name in self.required}
+        if self.drops:
+            there = (Applied(pc.is_valid, (column,)) for column in asked.values())
+            return Projection(
+                condition=Applied(conjunction, tuple(there)), columns=tuple(map(Column, columns)), types=types
+            )
+        checked = {name: Applied(without_null, (column,)) for name, column in asked.items()}
+        return Projection(
+            condition=None, columns=tuple(checked.get(c) or Column(c) for c in columns), types=types
+        )
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -65,7 +89,7 @@ def constraints(
     """What to ask of the rows of ``root``, whose fields go by ``columns``, for a sink of ``targets``."""
     rules = _rules(config)
     required = required_columns(root, columns, targets)
-    conditions, texts = [], {}
+    conditions, texts, plain = [], {}, True
     for column, target in zip(columns, targets, strict=False):
         kind = target.type.with_nullable(column not in required)
         value = _Value(quote(column), kind, (_text(target.name),))
@@ -73,8 +97,12 @@ def constraints(
         text = _enforced(value, rules)
         if text != value.sql:
             texts[column] = text
+        plain &= _fitting(kind, value, rules) == value.sql and not _complete_inside(kind, value, rules)
     condition = " AND ".join(c for c in conditions if c) or None
-    return Constraints(condition=condition, texts=texts) if condition or texts else None
+    if condition is None and not texts:
+        return None
+    names = frozenset(required) if plain else frozenset[str]()
+    return Constraints(condition=condition, texts=texts, required=names, drops=rules.drops)
 
 
 def _rules(config: Configuration) -> _Rules:

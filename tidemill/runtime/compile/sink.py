@@ -18,7 +18,7 @@ from tidemill.runtime.compile.registry import compile_node
 from tidemill.runtime.compile.row_names import named_rows
 from tidemill.runtime.compile.schemas import columns_of, keyed_schema, names, port_schema
 from tidemill.types.logical import Field
-from tidemill.types.physical import quote
+from tidemill.types.physical import arrow_type, quote
 
 
 def compile_sink(sink: p.Sink, context: CompileContext, config: Configuration) -> g.ExecNode:
@@ -30,7 +30,7 @@ def compile_sink(sink: p.Sink, context: CompileContext, config: Configuration) -
     else:
         node = compile_node(sink.input, context, False)
     targets = tuple(Field(c.name, c.type) for c in sink.table.written_columns)
-    return _named(_enforcing(node, sink.input, targets, config), names(sink.fields))
+    return _named(_enforcing(node, sink.input, targets, config, context), names(sink.fields))
 
 
 def _named(node: g.ExecNode, columns: tuple[str, ...]) -> g.ExecNode:
@@ -72,15 +72,23 @@ def _last_arrived(sink: p.Sink, context: CompileContext) -> g.ExecNode:
 
 def compile_result(root: p.PhysicalNode, context: CompileContext, config: Configuration) -> g.ExecNode:
     """The exec node whose rows a SELECT shows."""
-    return _enforcing(compile_node(root, context, False), root, root.fields, config)
+    return _enforcing(compile_node(root, context, False), root, root.fields, config, context)
 
 
 def _enforcing(
-    node: g.ExecNode, plan: p.PhysicalNode, targets: tuple[Field, ...], config: Configuration
+    node: g.ExecNode,
+    plan: p.PhysicalNode,
+    targets: tuple[Field, ...],
+    config: Configuration,
+    context: CompileContext,
 ) -> g.ExecNode:
     check = constraints(plan, node.columns, targets, config)
     if check is None:
         return node
+    types = tuple(arrow_type(f.type) for f in plan.fields)
+    checked = check.projection(node.columns, types) if context.arrays else None
+    schema = keyed_schema(plan.fields, node.kinds, False)
+    name = f"constraints-{context.digests.of(plan)}"
     return g.Select(
         columns=node.columns,
         kinds=node.kinds,
@@ -89,4 +97,5 @@ def _enforcing(
         expressions=tuple(map(check.expression, node.columns)),
         references=tuple(None if check.checks(c) else c for c in node.columns),
         condition=check.condition,
+        arrays=None if checked is None else g.Arrays(name, checked, schema),
     )

@@ -54,7 +54,7 @@ def _(node: p.WindowsOfRows, context: CompileContext, sequenced: bool) -> g.Exec
     spec, rows = made_by_rows(shape, node.window), timed_input(node, context, True)
     if isinstance(spec, DynamicAggregateSpec):
         spec = replace(spec, delayed=delay_of(rows) or 0)
-    below, carried = timed_by(rows, node), (*types, TIME)
+    below, carried = timed_by(rows, node, context), (*types, TIME)
     return g.Keyed(
         columns=names(node.fields),
         kinds=INSERT_ONLY,
@@ -67,7 +67,7 @@ def _(node: p.WindowsOfRows, context: CompileContext, sequenced: bool) -> g.Exec
                 references=carried,
                 columns=carried,
                 keys=partition,
-                schema=port_schema(node, carried, below),
+                schema=port_schema(node, carried, below, context),
                 timed=True,
                 behind=spec.behind,
             ),

@@ -23,6 +23,7 @@ from tidemill.operators.window.assigners.tumble import Tumble
 from tidemill.operators.window.clock import INSTANTS, Clock
 from tidemill.operators.window.dynamic import DynamicAggregateSpec
 from tidemill.operators.window.output import WindowColumns
+from tidemill.operators.window.retractable_dynamic import RetractableDynamicSpec
 from tidemill.operators.window.retractable_session import RetractableSessionSpec
 from tidemill.operators.window.session import SessionAggregateSpec
 from tidemill.operators.window.shape import WindowShape
@@ -46,7 +47,8 @@ TIME = "$time"
 _BUCKET = "$bucket"
 HOT_ROWS = 16_384
 """What must come of a key in an epoch for it to go to all buckets; equal values of a task may be one."""
-_Kernel = WindowAggregateSpec | SessionAggregateSpec | RetractableSessionSpec | DynamicAggregateSpec
+_MadeByRows = SessionAggregateSpec | RetractableSessionSpec | DynamicAggregateSpec | RetractableDynamicSpec
+_Kernel = WindowAggregateSpec | _MadeByRows
 
 
 @build.register
@@ -116,7 +118,7 @@ def _(node: p.WindowAggregate, context: CompileContext, sequenced: bool) -> g.Ex
         if isinstance(inner, DynamicAggregateSpec):
             spec = replace(inner, delayed=delay_of(below) or 0)
     if node.attached or not node.window.proctime:
-        below, carried = timed_by(below, node), (*carried, TIME)
+        below, carried = timed_by(below, node, context), (*carried, TIME)
     given = dict(reversed([*zip((f.name for f in inputs), below.columns, strict=False), (TIME, TIME)]))
     return g.Keyed(
         columns=names(node.fields),
@@ -130,7 +132,7 @@ def _(node: p.WindowAggregate, context: CompileContext, sequenced: bool) -> g.Ex
                 references=tuple(given[name] for name in carried),
                 columns=carried,
                 keys=tuple(k for k, _ in keys) if shared is None else tuple(f.name for f in shared.keys),
-                schema=port_schema(named, carried, below, buckets),
+                schema=port_schema(named, carried, below, context, buckets),
                 timed=not node.window.proctime,
                 behind=inner.behind,
                 buckets=buckets,
@@ -249,15 +251,15 @@ def by_instants(node: p.WindowAggregate | p.WindowsOfRows) -> bool:
     return made and not (isinstance(node, p.WindowAggregate) and node.attached)
 
 
-def made_by_rows(
-    shape: WindowShape, window: p.Window
-) -> SessionAggregateSpec | RetractableSessionSpec | DynamicAggregateSpec:
+def made_by_rows(shape: WindowShape, window: p.Window) -> _MadeByRows:
     """The kernel of windows that rows make."""
+    # By processing time a row is taken back at another time than it came.
+    retractable = shape.retracts and not window.proctime and not shape.trigger.repeats
     if window.kind == SESSION:
-        # By processing time a row is taken back at another time than it came.
-        retractable = shape.retracts and not window.proctime and not shape.trigger.repeats
         spec = RetractableSessionSpec if retractable else SessionAggregateSpec
         return spec(**_parts(shape), gap=window.size)
+    if retractable and window.size:
+        return RetractableDynamicSpec(**_parts(shape), slide=window.slide, gap=window.size)
     return DynamicAggregateSpec(
         **_parts(shape), slide=window.slide, gap=window.size, state_ttl=window.state_ttl
     )
@@ -270,7 +272,7 @@ def trigger(emit: p.Emit | None) -> Trigger:
 
 
 def by_clock(inner: _Kernel, time: str) -> ByClockSpec:
-    if isinstance(inner, DynamicAggregateSpec):
+    if isinstance(inner, DynamicAggregateSpec | RetractableDynamicSpec):
         raise NotSupportedError("DYNAMIC_CUMULATE by processing time is not supported")
     return ByClockSpec(inner=inner, clock=inner.clock, time=time)
 
@@ -299,11 +301,14 @@ def _windows(node: p.WindowAggregate) -> Assigner:
 
 
 def port_schema(
-    node: p.Unary, carried: tuple[str, ...], below: g.ExecNode, buckets: Buckets | Everywhere | None = None
+    node: p.WindowAggregate | p.WindowsOfRows,
+    carried: tuple[str, ...],
+    below: g.ExecNode,
+    context: CompileContext,
+    buckets: Buckets | Everywhere | None = None,
 ) -> pa.Schema:
-    types = {f.name: arrow_type(f.type) for f in node.input.fields} | {TIME: pa.timestamp("us")}
-    if isinstance(node, p.WindowAggregate | p.WindowsOfRows) and by_instants(node):
-        types[TIME] = arrow_type(node.input.fields[node.time].type)
+    time = arrow_type(node.input.fields[node.time].type) if _as_it_is(node, context) else pa.timestamp("us")
+    types = {f.name: arrow_type(f.type) for f in node.input.fields} | {TIME: time}
     hidden = {KIND_COLUMN: pa.int8(), SEQUENCE_COLUMN: pa.int64(), WATERMARK_COLUMN: pa.int64()}
     shown = [pa.field(name, types[name]) for name in carried]
     timed = not isinstance(node, p.WindowAggregate) or not node.window.proctime
@@ -312,12 +317,19 @@ def port_schema(
     return pa.schema([*shown, *(pa.field(name, hidden[name]) for name in wanted), *added])
 
 
-def timed_by(below: g.ExecNode, node: p.WindowAggregate | p.WindowsOfRows) -> g.ExecNode:
+def _as_it_is(node: p.WindowAggregate | p.WindowsOfRows, context: CompileContext) -> bool:
+    """Whether windows are cut by the time column itself: it is local time, or the windows are of instants, or
+    the session's clock shows UTC, where instants are local time."""
+    is_local = not node.window.zoned or (isinstance(node, p.WindowAggregate) and bool(node.attached))
+    return is_local or by_instants(node) or context.zone == "UTC"
+
+
+def timed_by(
+    below: g.ExecNode, node: p.WindowAggregate | p.WindowsOfRows, context: CompileContext
+) -> g.ExecNode:
     """``below`` with the column that windows are cut by: local time, or the instant."""
     time = below.columns[node.time]
-    is_local = not node.window.zoned or (isinstance(node, p.WindowAggregate) and node.attached)
-    is_local = is_local or by_instants(node)
-    local = quote(time) if is_local else local_time(quote(time))
+    local = quote(time) if _as_it_is(node, context) else local_time(quote(time))
     return g.Select(
         columns=(*below.columns, TIME),
         kinds=below.kinds,

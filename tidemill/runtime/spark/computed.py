@@ -21,7 +21,7 @@ from tidemill.runtime.spark.watermark_stage import task_number
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Computed:
     """Gives ``then`` the columns of ``projection`` as ``names``. ``places``: by name those of its input
-    columns; ``marked``: which of the rows.
+    columns; ``marked``: which of the rows; ``time``: of the epoch, in ms.
 
     A batch that the kernels cannot treat exactly ends the task, and the report asks the driver to run the
     epoch again without this step.
@@ -32,6 +32,7 @@ class Computed:
     places: tuple[tuple[str, int], ...]
     names: tuple[str, ...]
     epoch: int
+    time: int
     then: BatchMap
     report: Reports = field(compare=False)
     marked: MarkedRows | None = None
@@ -52,7 +53,8 @@ class Computed:
             yield made
 
     def _projected(self, batch: pa.RecordBatch) -> pa.RecordBatch:
-        rows = Rows(batch.num_rows, {name: batch.column(place) for name, place in self.places})
+        columns = {name: batch.column(place) for name, place in self.places}
+        rows = Rows(batch.num_rows, columns, time=self.time)
         rows = self.projection.filtered(rows)
         if not self.names:
             # Without a column a batch would not know how many rows it has.

@@ -43,6 +43,8 @@ _INSTALL = (
     "macOS: brew install openjdk@17; elsewhere: https://adoptium.net), then put 'java' on the PATH or set "
     "JAVA_HOME."
 )
+_OUT_OF_MEMORY = "-XX:+ExitOnOutOfMemoryError"
+"""Without it a thread of Spark's that gets no memory ends alone, and its job waits for ever."""
 
 
 def launch(settings: Mapping[str, str]) -> Any:
@@ -68,10 +70,14 @@ def launch(settings: Mapping[str, str]) -> Any:
 
 
 def _java_options(given: str, archive: ClassArchive | None) -> str:
-    """``given`` and those of the archive, unless what is given decides on such matters itself."""
-    if archive is None or any(word in given for word in ("Archive", "-Xshare", "-Xlog")):
-        return given
-    return f"{given} {archive.options()}".strip()
+    """``given``, what the JVM does when it is out of memory, and those of the archive, unless what is given
+    decides on such matters itself."""
+    options = [given]
+    if "OnOutOfMemoryError" not in given:
+        options.append(_OUT_OF_MEMORY)
+    if archive is not None and not any(word in given for word in ("Archive", "-Xshare", "-Xlog")):
+        options.append(archive.options())
+    return " ".join(options).strip()
 
 
 def java_program() -> str:

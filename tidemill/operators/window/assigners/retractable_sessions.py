@@ -13,7 +13,7 @@ from dataclasses import dataclass, field
 
 import numpy as np
 
-from tidemill.changelog.columns import Ints
+from tidemill.changelog.columns import Ints, Mask
 from tidemill.operators.window.assigners.spans import LATE, Clusters, Spans, lowest_from_here
 
 NOWHERE = -2
@@ -34,6 +34,13 @@ class Times:
     session_keys: Ints
     starts: Ints
     ends: Ints
+
+    def of_sessions(self, chosen: Mask) -> Mask:
+        """Which times are of the ``chosen`` sessions."""
+        result = np.zeros(len(self.at), np.bool_)
+        inside = self.sessions != NOWHERE
+        result[inside] = chosen[self.sessions[inside]]
+        return result
 
 
 def netted(spans: Spans, weights: Ints, gap: int) -> Times:

@@ -50,11 +50,12 @@ class Tasks:
         by_name = dict(zip(arrays.projection.names, found.columns, strict=True))
         return Computed(
             operator=arrays.name,
-            projection=arrays.projection.at(self.facts.time).with_columns(node.hidden),
+            projection=arrays.projection.with_columns(node.hidden),
             places=tuple((name, places[below]) for name, below in by_name.items())
             + tuple((name, places[name]) for name in node.hidden),
             names=(*node.columns, *node.hidden),
             epoch=self.facts.epoch,
+            time=self.facts.time,
             then=then,
             report=self.facts.report,
             marked=marked_rows(found.node, found.marked),
