@@ -33,6 +33,7 @@ from pyspark import SparkContext
 from tidemill.runtime.spark.job_groups import group_of
 from tidemill.runtime.spark.pools import in_turn
 from tidemill.runtime.spark.resident.connection import Answer, Question
+from tidemill.runtime.spark.resident.turns import Turns
 from tidemill.runtime.spark.resident.worker import serve
 from tidemill.runtime.spark.settings import SOCKET_FOLDER
 from tidemill.spark_internals.errors import JavaError
@@ -141,8 +142,8 @@ class ResidentWorkers:
     _beside: list[str] = field(default_factory=list)
     """Groups of the streaming jobs whose epochs are Spark jobs at the moment."""
     _counting: threading.Lock = field(default_factory=threading.Lock)
-    _lock: threading.Lock = field(default_factory=threading.Lock)
-    """Held for an epoch, and while workers start or end."""
+    _turns: Turns = field(default_factory=Turns)
+    """One takes an epoch, or the start or the end of the workers."""
 
     @property
     def are_there(self) -> bool:
@@ -166,7 +167,7 @@ class ResidentWorkers:
             with self._counting:
                 self._users -= 1
             if not self._users:
-                with self._lock:
+                with self._turns.taken():
                     if not self._users:
                         self._end()
 
@@ -177,12 +178,12 @@ class ResidentWorkers:
         self._beside.append(group)
         try:
             # Workers that start meanwhile see that the slots are wanted.
-            if self._job is not None and self._has_turn(ends):
+            if self._job is not None and self._turns.take(ends):
                 try:
                     if self._job is not None:
                         self._give_way()
                 finally:
-                    self._lock.release()
+                    self._turns.give_back()
             yield
         finally:
             self._beside.remove(group)
@@ -191,7 +192,7 @@ class ResidentWorkers:
     def lent(self, width: int, ends: Callable[[], bool]) -> Iterator[_Job | None]:
         """The workers for one epoch, at most ``width`` if they start now; None if others need the slots, or
         if the streaming job ``ends`` before they are there. Lost if they do not start."""
-        if not self._has_turn(ends):
+        if not self._turns.take(ends):
             yield None
             return
         try:
@@ -206,14 +207,7 @@ class ResidentWorkers:
                 if self._is_wanted(job.group):
                     self._give_way()
         finally:
-            self._lock.release()
-
-    def _has_turn(self, ends: Callable[[], bool]) -> bool:
-        """Takes the lock, unless the streaming job ``ends`` before."""
-        while not self._lock.acquire(timeout=_LOOK_SECONDS):
-            if ends():
-                return False
-        return True
+            self._turns.give_back()
 
     def _started(self, width: int, ends: Callable[[], bool]) -> _Job | None:
         if time.monotonic() < self._paused:
@@ -249,7 +243,7 @@ class ResidentWorkers:
         with suppress(JavaError, OSError):  # Spark itself has ended
             while job is self._job:
                 time.sleep(_WATCH_SECONDS)
-                if not self._lock.acquire(blocking=False):
+                if not self._turns.take_now():
                     continue
                 try:
                     if job is self._job and self._is_wanted(job.group):
@@ -257,7 +251,7 @@ class ResidentWorkers:
                     elif job is self._job and time.monotonic() > job.used + IDLE_SECONDS:
                         self._end()
                 finally:
-                    self._lock.release()
+                    self._turns.give_back()
 
     def _is_wanted(self, *groups: str) -> bool:
         """Whether somebody needs the slots: an epoch, or a Spark job of none of the ``groups``."""
