@@ -22,7 +22,7 @@ from tests.runtime.spark.resident.jobs import inserts, make_input, options, sink
 from tidemill.runtime.spark.resident import epochs, workers
 from tidemill.runtime.spark.resident.workers import ResidentWorkers
 
-ROWS, ROWS_OF_EPOCH = 200, 5
+ROWS, ROWS_OF_EPOCH = 120, 5
 STEPS = ("planned", "ran", "committed", "published")
 QUERIES = (
     "SELECT n AS x, COUNT(*) AS y FROM (SELECT k, v, COUNT(*) AS n FROM a GROUP BY k, v) GROUP BY n",
