@@ -72,9 +72,11 @@ class _Job:
         for statement in (
             f"SET 'tidemill.epoch.resident' = '{str(resident).lower()}'",
             f"SET 'execution.checkpointing.dir' = '{folder}/checkpoint'",
-            f"CREATE OR REPLACE TEMPORARY TABLE src (k BIGINT, v BIGINT) WITH ('connector' = 'filesystem', "
+            "DROP TABLE IF EXISTS src",
+            "DROP TABLE IF EXISTS snk",
+            f"CREATE TABLE src (k BIGINT, v BIGINT) WITH ('connector' = 'filesystem', "
             f"'path' = '{folder}/in', 'format' = 'csv', 'source.monitor-interval' = '10 ms')",
-            "CREATE OR REPLACE TEMPORARY TABLE snk (k BIGINT, n BIGINT) WITH ('connector' = 'filesystem', "
+            "CREATE TABLE snk (k BIGINT, n BIGINT) WITH ('connector' = 'filesystem', "
             f"'path' = '{folder}/out', 'format' = 'debezium-json')",
         ):
             environment.execute_sql(statement)
