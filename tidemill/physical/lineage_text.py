@@ -12,6 +12,8 @@ from tidemill.plan.predicates import conjuncts, disjuncts
 from tidemill.types.logical import Field, LogicalType
 
 Columns = tuple[str, ...]
+SIDES = ("l.", "r.")
+"""The beginnings of columns of the two sides of a join."""
 _IN_ANY_ORDER = {"AND": conjuncts, "OR": disjuncts}
 
 
@@ -19,8 +21,8 @@ _IN_ANY_ORDER = {"AND": conjuncts, "OR": disjuncts}
 class Lineage:
     """``rows``: the digest of the rows. ``columns``: of each field; a table's column is its name and the kind
     of its type. ``texts``: the fields as readable expressions over columns of tables, as in EXPLAIN.
-    ``kept``: the digest of the rows in the operator's state, if it does not output all of them, as a
-    Top-N."""
+    ``kept``: the digest of the rows in the operator's state, if it does not output all of them. A Top-N
+    keeps the same rows whatever range it shows, so its range is in ``rows`` and not in ``kept``."""
 
     rows: str
     columns: Columns
@@ -34,6 +36,17 @@ def computed(
     """The lineage of fields of the input (``keys``) followed by computed fields."""
     columns = (*(below.columns[k] for k in keys), *(f"#{hashed(joined(rows, [each]))}" for each in own))
     return Lineage(rows, columns, (*(below.texts[k] for k in keys), *texts))
+
+
+def sides_of(left: Columns, right: Columns) -> Columns:
+    """The columns of both sides of a join, marked by side."""
+    sides = zip(SIDES, (left, right), strict=True)
+    return tuple(f"{side}{column}" for side, columns in sides for column in columns)
+
+
+def unordered_columns(keys: Sequence[int], below: Lineage) -> list[str]:
+    """The columns of ``keys``, sorted, because their order does not matter."""
+    return sorted({below.columns[key] for key in keys})
 
 
 def column_of(expr: Expr, below: Columns) -> str:
