@@ -9,6 +9,7 @@ A Top-N keeps the same rows whatever it shows of them, so its range is in ``rows
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import replace
 
 from tidemill.physical import nodes as p
 from tidemill.physical.digests import canonical, hashed, joined
@@ -35,6 +36,8 @@ def row_keepers(node: p.PhysicalNode, inputs: Sequence[Lineage]) -> Lineage | No
             return _normalize(node, *inputs)
         case p.OverAggregate():
             return _over(node, *inputs)
+        case p.Match():
+            return _match(node, *inputs)
         case p.Sink() if node.materialize or may_conflict_across_tasks(node):
             return _sink(node, *inputs)
     return None
@@ -62,8 +65,12 @@ def _join(node: p.Join, left: Lineage, right: Lineage) -> Lineage:
         (both[: len(left.columns)], left.texts) if filters else (both, left.texts + right.texts)
     )
     hidden = _hidden(node)
-    columns = tuple(f"#{hashed(joined(rows, [c]))}" for i, c in enumerate(shown_columns) if i != hidden)
-    return Lineage(rows, columns, tuple(text for i, text in enumerate(texts) if i != hidden))
+    carried = sides_of(left.carried, right.carried)[: len(shown_columns)]
+    columns, stored = (
+        tuple(f"#{hashed(joined(rows, [c]))}" for i, c in enumerate(given) if i != hidden)
+        for given in (shown_columns, carried)
+    )
+    return Lineage(rows, columns, tuple(text for i, text in enumerate(texts) if i != hidden), stored)
 
 
 def _hidden(node: p.Join) -> int | None:
@@ -107,7 +114,7 @@ def _rank(node: p.Rank, below: Lineage) -> Lineage:
             canonical(node.emit),
             *_unordered_columns(node.keys, below),
         ]
-    order = [text_of(key, below.columns) for key in node.order]
+    order = [text_of(key, below.carried) for key in node.order]
     kept_rows = hashed(
         joined(
             type(node).__name__, [below.rows, *settings, *order, *_unordered_columns(node.partition, below)]
@@ -117,14 +124,14 @@ def _rank(node: p.Rank, below: Lineage) -> Lineage:
     every = range(len(below.columns))
     rank = ["rank"] * node.with_rank
     ranked = computed(below, every, rows, rank, rank)
-    return Lineage(rows, ranked.columns, ranked.texts, kept_rows)
+    return replace(ranked, kept=kept_rows)
 
 
 def _limit(node: p.SortLimit, below: Lineage) -> Lineage:
-    order = [text_of(key, below.columns) for key in node.order]
+    order = [text_of(key, below.carried) for key in node.order]
     kept_rows = hashed(joined("Limit", [below.rows, canonical(node.state_ttl), *order]))
     rows = hashed(joined(kept_rows, [canonical(node.offset), canonical(node.fetch)]))
-    return Lineage(rows, below.columns, below.texts, kept_rows)
+    return replace(below, rows=rows, kept=kept_rows)
 
 
 def _normalize(node: p.ChangelogNormalize, below: Lineage) -> Lineage:
@@ -133,7 +140,7 @@ def _normalize(node: p.ChangelogNormalize, below: Lineage) -> Lineage:
     rows = hashed(
         joined("Normalize", [below.rows, condition, *settings, *_unordered_columns(node.keys, below)])
     )
-    return Lineage(rows, below.columns, below.texts)
+    return replace(below, rows=rows, kept="")
 
 
 def _over(node: p.OverAggregate, below: Lineage) -> Lineage:
@@ -154,7 +161,19 @@ def _over(node: p.OverAggregate, below: Lineage) -> Lineage:
     texts = [f"{call.function} OVER" for call in node.calls]
     own = [joined(call, partition) for call in calls]
     lineage = computed(below, range(len(below.columns)), rows, own, texts)
-    return Lineage(rows, lineage.columns, lineage.texts, kept_rows)
+    return replace(lineage, kept=kept_rows)
+
+
+def _match(node: p.Match, below: Lineage) -> Lineage:
+    """Measures only show what is kept."""
+    settings = [canonical(node.pattern), *(below.columns[key] for key in node.partition)]
+    order = [text_of(key, below.columns) for key in node.order]
+    definitions = sorted(node.definitions, key=lambda definition: definition[0])
+    conditions = [joined(str(number), [text_of(x, below.columns)]) for number, x in definitions]
+    rows = hashed(joined("Match", [below.rows, *settings, *order, *conditions]))
+    own = [text_of(measure, below.columns) for measure in node.measures]
+    texts = [field.name for field in node.fields[len(node.partition) :]]
+    return computed(below, node.partition, rows, own, texts)
 
 
 def _sink(node: p.Sink, below: Lineage) -> Lineage:
@@ -164,7 +183,7 @@ def _sink(node: p.Sink, below: Lineage) -> Lineage:
     settings = [canonical(x) for x in (node.conflict, node.state_ttl)]
     every = below.columns if keeps_greatest_row(node) else ()
     rows = hashed(joined("Sink", [below.rows, *settings, *keys, *every]))
-    return Lineage(rows, below.columns, below.texts)
+    return replace(below, rows=rows, kept="")
 
 
 def _unordered_columns(keys: Sequence[int], below: Lineage) -> list[str]:
