@@ -6,7 +6,7 @@ import pytest
 
 from tests.physical.builders import CLICKS, aggregate, call, column, modes, plan, project, scan
 from tidemill.physical import nodes as p
-from tidemill.physical.explain.attributes.orders import strategy
+from tidemill.physical.operators.rank import strategy
 from tidemill.plan import nodes as n
 from tidemill.plan.expressions import Call, Expr, Literal, OverCall, SortKey
 from tidemill.types.logical import BIGINT, BOOLEAN, Field

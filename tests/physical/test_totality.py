@@ -2,24 +2,38 @@
 
 from __future__ import annotations
 
+import sys
+from collections.abc import Iterator
+from dataclasses import dataclass
 from types import ModuleType
 
 import pytest
 
+from tidemill.errors import InternalError
 from tidemill.physical import nodes as p
+from tidemill.physical.batch import conversion as batch
 from tidemill.physical.batch import nodes as b
-from tidemill.physical.batch import planner as batch
+from tidemill.physical.batch.planner import plan_batch
 from tidemill.physical.batch.view import nodes as v
 from tidemill.physical.batch.view.attributes import attributes as batch_attributes
+from tidemill.physical.conversion import convert_node
 from tidemill.physical.explain.attributes import attributes
+from tidemill.physical.explain.printer import Form
 from tidemill.physical.explain.syntax_tree import line
-from tidemill.physical.planner import convert_node
+from tidemill.physical.explain.view import nodes as phases
+from tidemill.physical.planner import plan_job
+from tidemill.physical.questions import WITHOUT_DEFAULT
+from tidemill.physical.traits.changelog_mode import Updates, modifications, satisfied
+from tidemill.physical.tree import rebuilt
 from tidemill.plan import nodes as n
+from tidemill.runtime.compile.shared import build
 from tidemill.runtime.spark.batch_frames.frames import BatchFrames
 
-ABSTRACT = {n.LogicalNode, n.Unary, p.PhysicalNode, p.Unary, b.BatchNode, b.Unary}
-WITHOUT_ATTRIBUTES = {p.DropUpdateBefore}
+ABSTRACT = {n.LogicalNode, n.Unary, p.PhysicalNode, p.Unary, p.Versioned, b.BatchNode, b.Unary}
+VIEW = "tidemill.physical.explain.view"
 IN_VIEW: dict[type, type] = {b.Aggregate: v.Aggregate, b.Join: v.Join}
+REGISTERED = (plan_job, plan_batch, phases.phases)
+"""Of the modules whose import registers answers or nodes."""
 ONLY_BOUND = {n.LateralJoin}
 """Of which the rules leave none."""
 
@@ -35,10 +49,50 @@ def test_logical_node(kind: type) -> None:
         assert dispatcher.dispatch(kind) is not dispatcher.dispatch(object), dispatcher
 
 
-@pytest.mark.parametrize("kind", _concrete(p, p.PhysicalNode), ids=lambda k: str(k.__name__))
-def test_physical_node(kind: type) -> None:
-    handled = attributes.dispatch(kind) is not attributes.dispatch(object)
-    assert handled or kind in WITHOUT_ATTRIBUTES
+def _kinds(root: type) -> Iterator[type]:
+    """All node classes, wherever they stand. A dataclass with slots leaves the class that it was made of."""
+    kind: type
+    for kind in root.__subclasses__():
+        if vars(sys.modules[kind.__module__]).get(kind.__name__) is kind:
+            yield kind
+        yield from _kinds(kind)
+
+
+KINDS = [kind for kind in _kinds(p.PhysicalNode) if kind not in ABSTRACT]
+PLANNED = [kind for kind in KINDS if not kind.__module__.startswith(VIEW)]
+
+
+@pytest.mark.parametrize("kind", PLANNED, ids=lambda k: str(k.__name__))
+def test_a_physical_node_answers_each_question_without_default(kind: type) -> None:
+    unanswered = [ask for ask in WITHOUT_DEFAULT if ask.dispatch(kind) is ask.dispatch(object)]
+    assert not unanswered
+    own_inputs = kind.inputs is not p.PhysicalNode.inputs  # type: ignore[attr-defined]
+    assert not own_inputs or rebuilt.dispatch(kind) is not rebuilt.dispatch(object)
+    assert kind is p.Sink or build.dispatch(kind) is not build.dispatch(object)
+
+
+@pytest.mark.parametrize("kind", KINDS, ids=lambda k: str(k.__name__))
+def test_a_node_of_the_view_has_attributes(kind: type) -> None:
+    assert attributes.dispatch(kind) is not attributes.dispatch(object)
+
+
+def test_a_question_names_the_node_that_does_not_answer() -> None:
+    @dataclass(frozen=True, slots=True, kw_only=True)
+    class Unheard(p.PhysicalNode):
+        @property
+        def inputs(self) -> tuple[p.PhysicalNode, ...]:
+            return (p.Values(fields=(), traits=p.Traits(), rows=()),)
+
+    node = Unheard(fields=(), traits=p.Traits())
+    other = p.Values(fields=(), traits=p.Traits(), rows=((),))
+    for ask in (
+        lambda: modifications(node),
+        lambda: satisfied(node, Updates.BOTH),
+        lambda: attributes(node, Form.PREFIX),
+        lambda: rebuilt(node, (other,)),
+    ):
+        with pytest.raises(InternalError, match="Unheard does not say"):
+            ask()
 
 
 @pytest.mark.parametrize("kind", _concrete(b, b.BatchNode), ids=lambda k: str(k.__name__))

@@ -5,7 +5,7 @@ its state wherever it is in the script. Only this module decides the text that i
 depend on Python's hash seed, the process, EXPLAIN, or the translation of expressions.
 
 A field of a node counts unless it has its default value, so a new field with a default changes no digest.
-Fields that only say how to run or show a node do not count (``_INCIDENTAL``), nor do nodes that only route
+Fields that only say how to run or show a node do not count (``incidental``), nor do nodes that only route
 rows (``PASSING``), nor changelog modes, which depend on the consumers. Names of fields and classes are in the
 text, so renaming them changes digests. Cost: one pass over the tree.
 """
@@ -15,7 +15,7 @@ from __future__ import annotations
 import datetime as dt
 import hashlib
 import json
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import MISSING, Field, dataclass, field, fields, is_dataclass
 from enum import Enum
 from functools import cache, singledispatch
@@ -42,16 +42,6 @@ _ASKING = "lookup."
 """Options of lookups by key and of their cache."""
 _INCIDENTAL: dict[type, frozenset[str]] = {
     p.PhysicalNode: frozenset({"traits"}),
-    p.TableSourceScan: frozenset({"options", "filters", "projected"}),
-    p.Rank: frozenset({"upsert_key", "insert_only"}),
-    p.SortLimit: frozenset({"upsert_key"}),
-    p.OverAggregate: frozenset({"time"}),
-    p.WindowAggregate: frozenset({"split"}),
-    p.Join: frozenset({"ttl_hints", "overwrites"}),
-    p.LookupJoin: frozenset({"options", "retry", "overwrites"}),
-    p.ToChangelog: frozenset({"call"}),
-    p.FromChangelog: frozenset({"call"}),
-    p.Sink: frozenset({"options", "consumed", "retract", "materialize"}),
     b.BatchNode: frozenset({"most"}),
     n.WindowTableFunction: frozenset({"input", "position"}),
     n.MatchRecognize: frozenset({"input"}),
@@ -60,6 +50,18 @@ _INCIDENTAL: dict[type, frozenset[str]] = {
     BoundFunction: frozenset({"body", "version"}),
     BoundAggregate: frozenset({"body", "version"}),
 }
+
+
+def incidental(kind: type[p.PhysicalNode], *fields: str) -> None:
+    """Declares fields of a node class that only say how to run or show the node."""
+    _INCIDENTAL[kind] = frozenset(fields)
+
+
+@singledispatch
+def settled_text(node: Node, text: Callable[[object], str]) -> str | None:
+    """The text of ``node`` if its fields do not give it. ``text``: of a part, or the digest of an input. By
+    default the fields do."""
+    return None
 
 
 @dataclass(slots=True)
@@ -84,10 +86,9 @@ class Digests:
         return table_digest(table, options)
 
     def _text(self, node: Node) -> str:
-        if isinstance(node, p.GroupAggregate):
-            parts = [canonical(x) for x in (node.fields, node.keys, node.calls, node.state_ttl)]
-            parts += ["versions"] * node.versions
-            return joined("GroupAggregate", [*parts, self.of(node.input)])
+        settled = settled_text(node, self._of_part)
+        if settled is not None:
+            return settled
         inputs = {id(i) for i in node.inputs}
         parts = []
         for f in meaningful_fields(node):
@@ -98,6 +99,9 @@ class Digests:
             else:
                 parts.append(f"{f.name}={canonical(value)}")
         return joined(type(node).__name__, [*parts, *_place(node)])
+
+    def _of_part(self, value: object) -> str:
+        return self.of(value) if isinstance(value, p.PhysicalNode) else canonical(value)
 
 
 def table_digest(table: CatalogTable, options: Mapping[str, str]) -> str:

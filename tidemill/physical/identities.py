@@ -27,6 +27,7 @@ from tidemill.physical.digests import (
     hashed,
     joined,
     meaningful_fields,
+    settled_text,
     table_digest,
 )
 from tidemill.plan.expressions import AggregateCall, Call, Expr, Literal, OverCall
@@ -57,10 +58,9 @@ class Identities(Digests):
         return hashed(_WithoutInputs()._text(node))
 
     def _text(self, node: Node) -> str:
-        if isinstance(node, p.GroupAggregate):
-            parts = [self._text_of_value(x) for x in (node.fields, node.keys, node.calls, node.state_ttl)]
-            parts += ["versions"] * node.versions
-            return joined("GroupAggregate", [*parts, self.of(node.input)])
+        settled = settled_text(node, self._text_of_value)
+        if settled is not None:
+            return settled
         if isinstance(node, p.TableSourceScan):
             options = _without_pace(node.table, dict(node.options))
             return super()._text(replace(node, options=tuple(options.items()), fields=_unnamed(node.fields)))

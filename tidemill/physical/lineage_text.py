@@ -12,6 +12,8 @@ from tidemill.plan.predicates import conjuncts, disjuncts
 from tidemill.types.logical import Field, LogicalType
 
 Columns = tuple[str, ...]
+SIDES = ("l.", "r.")
+"""The beginnings of columns of the two sides of a join."""
 _IN_ANY_ORDER = {"AND": conjuncts, "OR": disjuncts}
 
 
@@ -21,7 +23,8 @@ class Lineage:
     of its type. ``texts``: the fields as readable expressions over columns of tables, as in EXPLAIN.
     ``carried``: as ``columns``, of fields that are stored as they are: a table's column is its name and the
     family of its type (``types.widening``). ``kept``: the digest of the rows in the operator's state, if it
-    does not output all of them, as a Top-N."""
+    does not output all of them. A Top-N keeps the same rows whatever range it shows, so its range is in
+    ``rows`` and not in ``kept``."""
 
     rows: str
     columns: Columns
@@ -46,6 +49,17 @@ def computed(
 
     stored = columns(below.carried, own if carried is None else carried)
     return Lineage(rows, columns(below.columns, own), (*(below.texts[k] for k in keys), *texts), stored)
+
+
+def sides_of(left: Columns, right: Columns) -> Columns:
+    """The columns of both sides of a join, marked by side."""
+    sides = zip(SIDES, (left, right), strict=True)
+    return tuple(f"{side}{column}" for side, columns in sides for column in columns)
+
+
+def unordered_columns(keys: Sequence[int], below: Lineage) -> list[str]:
+    """The columns of ``keys``, sorted, because their order does not matter."""
+    return sorted({below.columns[key] for key in keys})
 
 
 def column_of(expr: Expr, below: Columns) -> str:

@@ -9,12 +9,10 @@ become one and (5) mini-batch assigners are placed. What Flink shows of the oper
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import replace
-from functools import singledispatch
 
 from tidemill.changelog.rowkind import UPSERT, RowKind
-from tidemill.config.sink_options import STATE_TTL
 from tidemill.deep_calls import with_room
 from tidemill.errors import NotSupportedError
 from tidemill.physical import nodes as p
@@ -22,19 +20,18 @@ from tidemill.physical.aggregates.planning import plan_aggregate
 from tidemill.physical.aggregates.salted_distinct import spread_windows
 from tidemill.physical.conditions import columns, conjunction, conjuncts, substituted
 from tidemill.physical.context import PlannerContext
-from tidemill.physical.emit import corrects_late_rows
+from tidemill.physical.conversion import convert, convert_node, state_ttl
 from tidemill.physical.finish import PENDING, finish, references
 from tidemill.physical.joins.lookup import plan_lookup_join
 from tidemill.physical.joins.planning import plan_join
 from tidemill.physical.joins.temporal import plan_temporal_join
-from tidemill.physical.matches import plan_match
 from tidemill.physical.narrowing import narrow_join, narrow_rank
-from tidemill.physical.ranks import TopN, lowered, plan_over, plan_rank, plan_sort, remaining_condition, top_n
+from tidemill.physical.ranks import TopN, lowered, plan_rank, remaining_condition, top_n
 from tidemill.physical.running import to_running_plan
 from tidemill.physical.scans import plan_scan
 from tidemill.physical.set_operations import plan_set_operation
 from tidemill.physical.sharing.operators import share_operators
-from tidemill.physical.sinks import check_only_inserts, check_sink, keep_insert_only_rows, sink_updates
+from tidemill.physical.sinks import check_sink, keep_insert_only_rows, sink_updates
 from tidemill.physical.traits.changelog_mode import Updates, assign
 from tidemill.physical.traits.mini_batch import add_assigners
 from tidemill.physical.windows import (
@@ -44,7 +41,6 @@ from tidemill.physical.windows import (
 )
 from tidemill.plan import nodes as n
 from tidemill.plan.expressions import Expr
-from tidemill.plan.once import once_per_node
 from tidemill.plan.subquery_expressions import Exists, InSubquery, ScalarSubquery
 from tidemill.types.logical import Field
 
@@ -82,24 +78,6 @@ def _settled(operators: p.PhysicalNode, context: PlannerContext) -> p.PhysicalNo
         return assign(run, (Updates.BOTH,))
     sink = keep_insert_only_rows(check_sink(run, context.config), context.config)
     return assign(sink, (Updates.BOTH,) if sink.materialize else sink_updates(sink))
-
-
-def state_ttl(context: PlannerContext, hints: Mapping[str, str] | None = None) -> int:
-    """Milliseconds: a STATE_TTL hint's value, else table.exec.state.ttl."""
-    for text in (hints or {}).values():
-        return STATE_TTL.parse(text).milliseconds
-    return context.config.read(STATE_TTL).milliseconds
-
-
-@once_per_node
-def convert(node: n.LogicalNode, context: PlannerContext) -> p.PhysicalNode:
-    """The physical nodes of ``node`` and all below it; a shared sub-plan is converted once."""
-    return convert_node(node, context)
-
-
-@singledispatch
-def convert_node(node: n.LogicalNode, context: PlannerContext) -> p.PhysicalNode:
-    raise NotSupportedError(f"{type(node).__name__} is not supported in a streaming plan.")
 
 
 @convert_node.register
@@ -229,22 +207,6 @@ def _(node: n.Project, context: PlannerContext) -> p.PhysicalNode:
 
 
 @convert_node.register
-def _(node: n.Watermark, context: PlannerContext) -> p.PhysicalNode:
-    child = convert(node.input, context)
-    return finish(
-        p.WatermarkAssigner(
-            fields=node.fields, traits=PENDING, input=child, rowtime=node.rowtime, watermark=node.expression
-        )
-    )
-
-
-@convert_node.register
-def _(node: n.Expand, context: PlannerContext) -> p.PhysicalNode:
-    child = convert(node.input, context)
-    return finish(p.Expand(fields=node.fields, traits=PENDING, input=child, projections=node.projections))
-
-
-@convert_node.register
 def _(node: n.Aggregate, context: PlannerContext) -> p.PhysicalNode:
     windowed = windowed_aggregate(node)
     if windowed is not None:
@@ -253,74 +215,6 @@ def _(node: n.Aggregate, context: PlannerContext) -> p.PhysicalNode:
         return plan_window_aggregate(node, windowed, child, context.config, ttl)
     child = convert(node.input, context)
     return plan_aggregate(node, child, context.config, state_ttl(context, dict(node.hints)))
-
-
-@convert_node.register
-def _(node: n.Over, context: PlannerContext) -> p.PhysicalNode:
-    late = corrects_late_rows(context.config)
-    return plan_over(node, convert(node.input, context), state_ttl(context), corrects=late)
-
-
-@convert_node.register
-def _(node: n.MatchRecognize, context: PlannerContext) -> p.PhysicalNode:
-    return plan_match(node, convert(node.input, context))
-
-
-@convert_node.register
-def _(node: n.Sort, context: PlannerContext) -> p.PhysicalNode:
-    return plan_sort(node, convert(node.input, context), state_ttl=state_ttl(context))
-
-
-@convert_node.register
-def _(node: n.Unnest, context: PlannerContext) -> p.PhysicalNode:
-    child = convert(node.input, context)
-    return finish(
-        p.Correlate(
-            fields=node.fields,
-            traits=PENDING,
-            input=child,
-            function="UNNEST",
-            args=(node.collection,),
-            outer=node.outer,
-            ordinality=node.ordinality,
-            condition=node.condition,
-        )
-    )
-
-
-@convert_node.register
-def _(node: n.TableFunction, context: PlannerContext) -> p.PhysicalNode:
-    child = convert(node.input, context)
-    return finish(
-        p.Correlate(
-            fields=node.fields,
-            traits=PENDING,
-            input=child,
-            function=node.function.name,
-            args=node.args,
-            outer=node.outer,
-            user=node.function,
-        )
-    )
-
-
-@convert_node.register
-def _(node: n.ToChangelog, context: PlannerContext) -> p.PhysicalNode:
-    child = convert(node.input, context)
-    return finish(
-        p.ToChangelog(fields=node.fields, traits=PENDING, input=child, codes=node.codes, call=node.call)
-    )
-
-
-@convert_node.register
-def _(node: n.FromChangelog, context: PlannerContext) -> p.PhysicalNode:
-    child = convert(node.input, context)
-    check_only_inserts(child)
-    return finish(
-        p.FromChangelog(
-            fields=node.fields, traits=PENDING, input=child, op=node.op, codes=node.codes, call=node.call
-        )
-    )
 
 
 @convert_node.register

@@ -1,5 +1,4 @@
-"""Top-N: a filter on ROW_NUMBER, RANK or DENSE_RANK becomes a Rank, of windows a WindowRank; ORDER BY with
-LIMIT a SortLimit.
+"""Top-N: a filter on ROW_NUMBER, RANK or DENSE_RANK becomes a Rank, of windows a WindowRank.
 
 The rank column is only kept where something above uses it; a range of one rank gives it as a constant.
 """
@@ -7,7 +6,7 @@ The rank column is only kept where something above uses it; a range of one rank 
 from __future__ import annotations
 
 import dataclasses
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 
 from tidemill.config.option import Configuration
 from tidemill.physical import nodes as p
@@ -19,10 +18,8 @@ from tidemill.physical.windows import attached_window
 from tidemill.plan import nodes as n
 from tidemill.plan.expressions import Call, Expr, InputRef, Literal, OverCall, SortKey
 from tidemill.plan.windows import WindowColumns, window_columns
-from tidemill.types.logical import Field
 
 _FUNCTIONS = frozenset({"ROW_NUMBER", "RANK", "DENSE_RANK"})
-_LOOKING_AHEAD = frozenset({"LEAD", "NTILE", "CUME_DIST", "PERCENT_RANK"})
 _FLIPPED = {"<": ">", "<=": ">=", ">": "<", ">=": "<=", "=": "="}
 
 
@@ -182,89 +179,3 @@ def remaining_condition(top: TopN, outputs: tuple[Expr, ...]) -> Expr | None:
 def time_attribute(order: tuple[SortKey, ...], node: p.PhysicalNode) -> str:
     """ROWTIME or PROCTIME if such an attribute is the only sort key; otherwise ''."""
     return node.fields[order[0].index].type.time_attribute if len(order) == 1 else ""
-
-
-def plan_sort(node: n.Sort, child: p.PhysicalNode, *, state_ttl: int) -> p.PhysicalNode:
-    if node.fetch == 0:
-        return finish(p.Values(fields=node.fields, traits=PENDING, rows=()))
-    input_ = exchange(child, ())
-    if node.fetch is None and not node.offset:
-        first = child.fields[node.keys[0].index].type if node.keys else None
-        by_time = first is not None and first.time_attribute != "" and node.keys[0].ascending
-        sort = p.Sort(fields=node.fields, traits=PENDING, input=input_, order=node.keys, by_time=by_time)
-        return finish(sort) if node.keys else child
-    return finish(
-        p.SortLimit(
-            fields=node.fields,
-            traits=PENDING,
-            input=input_,
-            order=node.keys,
-            offset=node.offset,
-            fetch=node.fetch,
-            state_ttl=state_ttl,
-        )
-    )
-
-
-def plan_over(
-    node: n.Over, child: p.PhysicalNode, state_ttl: int, *, corrects: bool = False
-) -> p.PhysicalNode:
-    """A stack with one OverAggregate per distinct window, then a projection into the order of the calls.
-    ``corrects``: late rows change emitted results."""
-    windows: dict[tuple[object, ...], list[int]] = {}
-    for i, call in enumerate(node.calls):
-        key = (call.partition, call.order, call.rows, call.lower, call.upper)
-        windows.setdefault(key, []).append(i)
-    width = len(node.input.fields)
-    for members in windows.values():
-        calls = tuple(node.calls[i] for i in members)
-        child = _over(calls, child, tuple(node.fields[width + i] for i in members), state_ttl, corrects)
-    call_order = [i for members in windows.values() for i in members]
-    if call_order == sorted(call_order):
-        return child
-    refs = references(child.fields)
-    order = (*range(width), *(width + call_order.index(i) for i in range(len(call_order))))
-    projections = tuple(refs[i] for i in order)
-    return finish(p.Calc(fields=node.fields, traits=PENDING, input=child, projections=projections))
-
-
-def _over(
-    calls: tuple[OverCall, ...],
-    child: p.PhysicalNode,
-    fields: tuple[Field, ...],
-    state_ttl: int,
-    corrects: bool,
-) -> p.PhysicalNode:
-    first = calls[0]
-    by_time = insert_only(child) and first.order and first.order[0].ascending and looks_back(first)
-    time = time_attribute(first.order, child) if by_time else ""
-    if corrects and time == "ROWTIME":
-        time = ""
-    return finish(
-        p.OverAggregate(
-            fields=(*child.fields, *fields),
-            traits=PENDING,
-            input=exchange(child, first.partition),
-            calls=tuple(replace(c, name=f.name) for c, f in zip(calls, fields, strict=True)),
-            time=time,
-            state_ttl=state_ttl,
-        )
-    )
-
-
-def looks_back(call: OverCall) -> bool:
-    """Whether a row's result depends only on rows before it in the order, and on its peers."""
-    if call.function in _LOOKING_AHEAD or call.order[0].index in call.partition:
-        return False
-    # A frame that begins with the partition is read once, up to the row.
-    return call.upper.offset == 0 or ((call.upper.offset or 1) < 0 and call.lower.offset is not None)
-
-
-def share_operator(node: p.OverAggregate, below: p.OverAggregate) -> bool:
-    """Whether two stacked windows can be one operator with one state: ``node`` has the partition of
-    ``below``, reads none of its results, and emits the same kinds of changes at the same times."""
-    width = len(below.input.fields)
-    used = {i for c in node.calls for i in (*c.partition, *c.args, *(k.index for k in c.order))}
-    same = below.calls[0].partition == node.calls[0].partition and all(i < width for i in used)
-    timed = node.time != "ROWTIME" or below.calls[0].order == node.calls[0].order
-    return same and timed and below.time == node.time and insert_only(below) == insert_only(node)

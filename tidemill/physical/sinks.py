@@ -78,17 +78,12 @@ def _check_consumed(node: p.PhysicalNode, consumed: Kinds, consumer: str, hint: 
 
 @singledispatch
 def producer(node: p.PhysicalNode, kind: RowKind) -> p.PhysicalNode:
-    """The node that produces the changes of ``kind`` in the output of ``node``."""
+    """The node that produces the changes of ``kind`` in the output of ``node``. By default ``node``."""
     return node
 
 
-@producer.register(p.Calc)
-@producer.register(p.Exchange)
-@producer.register(p.Expand)
-@producer.register(p.WatermarkAssigner)
-@producer.register(p.Correlate)
-@producer.register(p.Union)
-def _(node: p.PhysicalNode, kind: RowKind) -> p.PhysicalNode:
+def producer_below(node: p.PhysicalNode, kind: RowKind) -> p.PhysicalNode:
+    """The answer of a node that passes on changes."""
     return next(producer(i, kind) for i in node.inputs if kind in i.traits.kinds)
 
 

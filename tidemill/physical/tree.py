@@ -8,26 +8,30 @@ from functools import singledispatch
 
 from tidemill.changelog.rowkind import RowKind
 from tidemill.physical import nodes as p
+from tidemill.physical.questions import unanswered
 from tidemill.plan.expressions import InputRef
 from tidemill.plan.once import once_per_node
 
 
 @singledispatch
-def _rebuilt(node: p.PhysicalNode, inputs: tuple[p.PhysicalNode, ...]) -> p.PhysicalNode:
+def rebuilt(node: p.PhysicalNode, inputs: tuple[p.PhysicalNode, ...]) -> p.PhysicalNode:
+    """``node`` over other inputs. Only a node without inputs has a default."""
+    if node.inputs:
+        raise unanswered("how it stands over other inputs", node)
     return node
 
 
-@_rebuilt.register
+@rebuilt.register
 def _(node: p.Unary, inputs: tuple[p.PhysicalNode, ...]) -> p.PhysicalNode:
     return replace(node, input=inputs[0])
 
 
-@_rebuilt.register
+@rebuilt.register
 def _(node: p.Union, inputs: tuple[p.PhysicalNode, ...]) -> p.PhysicalNode:
     return replace(node, branches=inputs)
 
 
-@_rebuilt.register
+@rebuilt.register
 def _(node: p.Join, inputs: tuple[p.PhysicalNode, ...]) -> p.PhysicalNode:
     return replace(node, left=inputs[0], right=inputs[1])
 
@@ -36,7 +40,7 @@ def with_inputs(node: p.PhysicalNode, inputs: tuple[p.PhysicalNode, ...]) -> p.P
     """``node`` over other inputs; ``node`` itself if nothing changed."""
     if all(a is b for a, b in zip(node.inputs, inputs, strict=True)):
         return node
-    return _rebuilt(node, inputs)
+    return rebuilt(node, inputs)
 
 
 def with_kinds(node: p.PhysicalNode, kinds: frozenset[RowKind]) -> p.PhysicalNode:

@@ -17,6 +17,6 @@ def each_change(node: p.PhysicalNode) -> p.PhysicalNode:
         return node
     node = without_sharing(node)
     below = with_inputs(node, tuple(map(each_change, node.inputs)))
-    if isinstance(below, p.Rank | p.ChangelogNormalize | p.GroupAggregate):
+    if isinstance(below, p.Versioned):
         return replace(below, versions=True)
     return below

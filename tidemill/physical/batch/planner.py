@@ -5,14 +5,11 @@ Invariant: the root's fields are the logical root's. Cost: one pass.
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
-from functools import singledispatch
+from dataclasses import replace
 
-from tidemill.config.batch_options import ADAPTIVE_BROADCAST
-from tidemill.config.optimizer_options import BROADCAST_THRESHOLD
 from tidemill.config.option import Configuration
-from tidemill.errors import NotSupportedError
 from tidemill.physical.batch import nodes as b
+from tidemill.physical.batch.conversion import BatchContext, convert, convert_node
 from tidemill.physical.batch.joins import JoinRequest, set_operation
 from tidemill.physical.batch.nodes import BatchNode
 from tidemill.physical.batch.ranks import plan_over, plan_rank, plan_sort
@@ -24,40 +21,13 @@ from tidemill.physical.joins.lookup import lookup_of
 from tidemill.physical.ranks import lowered, top_n
 from tidemill.plan import nodes as n
 from tidemill.plan.expressions import AggregateCall
-from tidemill.plan.once import once_per_node
 from tidemill.plan.predicates import null_aware_condition
 from tidemill.types.logical import Field
-
-
-@dataclass(frozen=True, slots=True, kw_only=True, eq=False)
-class BatchContext:
-    """``size_of`` gives the current size of a table in bytes."""
-
-    config: Configuration
-    size_of: SizeOf
-
-    @property
-    def threshold(self) -> int:
-        """The most bytes of a broadcast side; if negative, nothing is broadcast."""
-        late = self.config.read(ADAPTIVE_BROADCAST).upper() == "RUNTIME_ONLY"
-        return -1 if late else self.config.read(BROADCAST_THRESHOLD)
 
 
 def plan_batch(root: n.LogicalNode, config: Configuration, size_of: SizeOf) -> BatchNode:
     """The plan of a SELECT or an INSERT (a logical Sink at the root)."""
     return convert(root, BatchContext(config=config, size_of=size_of))
-
-
-@once_per_node
-def convert(node: n.LogicalNode, context: BatchContext) -> BatchNode:
-    """The plan of ``node``; a shared sub-plan becomes a shared object."""
-    return convert_node(node, context)
-
-
-@singledispatch
-def convert_node(node: n.LogicalNode, context: BatchContext) -> BatchNode:
-    """``convert`` by kind of node; implementations convert their inputs with ``convert``."""
-    raise NotSupportedError(f"{type(node).__name__} in batch mode is not supported yet")
 
 
 @convert_node.register
@@ -197,14 +167,6 @@ def _(node: n.TableFunction, context: BatchContext) -> BatchNode:
         args=node.args,
         outer=node.outer,
     )
-
-
-@convert_node.register(n.ToChangelog)
-@convert_node.register(n.FromChangelog)
-def _(node: n.ToChangelog | n.FromChangelog, context: BatchContext) -> BatchNode:
-    """NotSupportedError: a batch has no changes, and Flink has no batch plan for these functions either."""
-    name = "TO_CHANGELOG" if isinstance(node, n.ToChangelog) else "FROM_CHANGELOG"
-    raise NotSupportedError(f"{name} runs in streaming mode only")
 
 
 @convert_node.register

@@ -14,14 +14,10 @@ from functools import singledispatch
 
 from tidemill.physical import nodes as p
 from tidemill.plan import expressions as e
-from tidemill.plan.nodes import JoinKind
 from tidemill.types import logical as t
 
-_ROWS = 1e8
-"""Of a table, and the only number that is not computed."""
-_SERIALIZE, _HASH = 160, 8
-_JOIN = 200
-_JOIN_SHARE = 0.3
+TABLE_ROWS = 1e8
+"""The only number that is not computed."""
 _EQUAL, _COMPARED, _LIKE, _NULL, _ELSE = 0.15, 0.5, 0.05, 0.1, 0.25
 _SHARES = {
     "=": _EQUAL,
@@ -74,7 +70,7 @@ class Costs:
         cached = self._cache.get(id(node))
         if cached is None:
             below = [self.of(child) for child in self.inputs(node)]
-            own = _own(node, tuple(c.rows for c in below))
+            own = own_cost(node, tuple(c.rows for c in below))
             total = Cost(
                 own.rows,
                 own.read + sum(c.read for c in below),
@@ -102,77 +98,10 @@ def row_bytes(node: p.PhysicalNode) -> int:
 
 
 @singledispatch
-def _own(node: p.PhysicalNode, rows: tuple[float, ...]) -> Cost:
-    """The default cost of a node: as many rows as its inputs, each processed once."""
+def own_cost(node: p.PhysicalNode, rows: tuple[float, ...]) -> Cost:
+    """The cost of a node without its inputs, whose ``rows`` are given. By default as many rows as its first
+    input has, each processed once."""
     return Cost(rows[0], rows[0], rows[0])
-
-
-@_own.register(p.TableSourceScan)
-@_own.register(p.DataFrameScan)
-def _(node: p.PhysicalNode, rows: tuple[float, ...]) -> Cost:
-    return Cost(_ROWS, _ROWS, _ROWS, _ROWS * row_bytes(node))
-
-
-@_own.register
-def _(node: p.Values, rows: tuple[float, ...]) -> Cost:
-    count = float(len(node.rows))
-    return Cost(count, count, 1.0)
-
-
-@_own.register
-def _(node: p.Calc, rows: tuple[float, ...]) -> Cost:
-    kept_rows = rows[0] if node.condition is None else rows[0] * share(node.condition)
-    return Cost(kept_rows, kept_rows, rows[0] * sum(map(_computes, node.projections)))
-
-
-def _computes(expr: e.Expr) -> bool:
-    if isinstance(expr, e.Cast):
-        return not isinstance(expr.operand, e.Literal)
-    return not isinstance(expr, e.InputRef | e.Literal)
-
-
-@_own.register
-def _(node: p.Exchange, rows: tuple[float, ...]) -> Cost:
-    cpu = _SERIALIZE + (_HASH * len(node.keys) if node.keys else 1)
-    return Cost(rows[0], rows[0], rows[0] * cpu, 0.0, rows[0] * row_bytes(node))
-
-
-@_own.register
-def _(node: p.Join, rows: tuple[float, ...]) -> Cost:
-    return Cost(_joined(node, *rows), _JOIN, _JOIN)
-
-
-def _joined(node: p.Join, left: float, right: float) -> float:
-    if node.kind in (JoinKind.SEMI, JoinKind.ANTI):
-        return left
-    matched = min(left, right) * _JOIN_SHARE if node.left_keys else left * right
-    least = {JoinKind.LEFT: left, JoinKind.RIGHT: right, JoinKind.FULL: left + right}
-    return max(matched, least.get(node.kind, 0.0))
-
-
-@_own.register
-def _(node: p.Union, rows: tuple[float, ...]) -> Cost:
-    count = sum(rows)
-    return Cost(count, count, count)
-
-
-@_own.register
-def _(node: p.OverAggregate, rows: tuple[float, ...]) -> Cost:
-    return Cost(rows[0], rows[0], rows[0] * (1 + len(node.calls) / 8))
-
-
-@_own.register
-def _(node: p.Rank, rows: tuple[float, ...]) -> Cost:
-    return Cost(rows[0] / 10 if node.partition else float(node.end), rows[0], rows[0])
-
-
-@_own.register
-def _(node: p.SortLimit, rows: tuple[float, ...]) -> Cost:
-    limit = math.inf if node.fetch is None else float(node.offset + node.fetch)
-    kept_rows = min(rows[0], limit)
-    width = (3 + len(node.fields)) * 4
-    steps = rows[0] * math.log(max(kept_rows, math.e)) if node.order else kept_rows
-    return Cost(max(kept_rows - node.offset, 0.0), kept_rows, steps * width)
 
 
 def share(condition: e.Expr) -> float:

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from functools import singledispatch
 
-from tidemill.physical.explain.changelog_calls import invocation
 from tidemill.physical.explain.patterns import match_text
 from tidemill.physical.explain.printer import Form, Printer, interval_text, record_text, rows_text
 from tidemill.plan import expressions as e
@@ -167,12 +166,6 @@ def _(node: n.TableFunction) -> str:
     kind = "left" if node.outer else "inner"
     call = f"{node.function.name}({', '.join(_POSITIONS.text(a) for a in node.args)})"
     return f"LogicalCorrelate(joinType=[{kind}], invocation=[{call}])"
-
-
-@line.register(n.ToChangelog)
-@line.register(n.FromChangelog)
-def _(node: n.ToChangelog | n.FromChangelog) -> str:
-    return f"LogicalTableFunctionScan(invocation=[{invocation(node)}], rowType=[{record_text(node.fields)}])"
 
 
 @line.register

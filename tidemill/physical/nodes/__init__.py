@@ -17,6 +17,7 @@ from tidemill.physical.nodes.base import (
     PhysicalNode,
     Traits,
     Unary,
+    Versioned,
 )
 from tidemill.physical.nodes.joins import (
     IntervalJoin,
@@ -97,6 +98,7 @@ __all__ = [
     "Unary",
     "Union",
     "Values",
+    "Versioned",
     "WatermarkAssigner",
     "Window",
     "WindowAggregate",

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from tidemill.physical.nodes.base import PhysicalNode, Unary
+from tidemill.physical.nodes.base import PhysicalNode, Unary, Versioned
 from tidemill.plan.expressions import AggregateCall
 
 
@@ -35,7 +35,7 @@ class DistinctReuse:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class GroupAggregate(Unary):
+class GroupAggregate(Versioned):
     """Fields: the ``keys``, then the ``calls``. The input is the exchange by the keys."""
 
     keys: tuple[int, ...]
@@ -54,8 +54,6 @@ class GroupAggregate(Unary):
     """Where distinct state is shared: the aggregation that does without."""
     part: bool = False
     """It is one of the two aggregations that share distinct state."""
-    versions: bool = False
-    """Every change is emitted by itself, with the watermark before the row that caused it."""
 
     @property
     def source(self) -> PhysicalNode:

@@ -34,3 +34,11 @@ class Unary(PhysicalNode):
     @property
     def inputs(self) -> tuple[PhysicalNode, ...]:
         return (self.input,)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Versioned(Unary):
+    """A node that can emit ``versions``: every change by itself, with the watermark before the row that
+    caused it."""
+
+    versions: bool = False

@@ -4,19 +4,18 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from tidemill.physical.nodes.base import Unary
+from tidemill.physical.nodes.base import Unary, Versioned
 from tidemill.plan.expressions import Expr, OverCall, SortKey
 from tidemill.plan.patterns import Pattern
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Rank(Unary):
+class Rank(Versioned):
     """Top-N: rows ``start``..``end`` of each partition; the rank column is last iff ``with_rank``.
 
     ``time`` is ROWTIME or PROCTIME if the only sort key is such an attribute: with ROW_NUMBER and range 1..1
     the node is a deduplication (see ``keeps_first``, ``is_deduplicate``). ``insert_only``: an emitted row
-    never changes. ``versions``: every change is emitted by itself, with the watermark before the row that
-    caused it.
+    never changes.
     """
 
     function: str
@@ -27,7 +26,6 @@ class Rank(Unary):
     with_rank: bool
     time: str = ""
     insert_only: bool = False
-    versions: bool = False
     state_ttl: int = 0
     upsert_key: tuple[int, ...] | None = None
     """As Flink shows it: updates, which only improve a row, come without -U and are known by this key. As it
@@ -37,6 +35,11 @@ class Rank(Unary):
     def is_deduplicate(self) -> bool:
         top_one = self.start == self.end == 1 and not self.with_rank
         return bool(self.time) and top_one and self.function == "ROW_NUMBER"
+
+    @property
+    def waits_for_first(self) -> bool:
+        """Whether it is a deduplication that emits the first row by event time once it is known."""
+        return self.insert_only and self.is_deduplicate and self.time == "ROWTIME"
 
     @property
     def keeps_first(self) -> bool:

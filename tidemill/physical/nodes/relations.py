@@ -6,7 +6,7 @@ from dataclasses import dataclass
 
 from tidemill.catalog.table import CatalogTable
 from tidemill.changelog.rowkind import RowKind
-from tidemill.physical.nodes.base import PhysicalNode, Unary
+from tidemill.physical.nodes.base import PhysicalNode, Unary, Versioned
 from tidemill.plan.expressions import Expr, Literal
 from tidemill.plan.nodes import ChangelogCall
 from tidemill.user_functions.calls import BoundTable
@@ -118,16 +118,14 @@ class FromChangelog(Unary):
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class ChangelogNormalize(Unary):
+class ChangelogNormalize(Versioned):
     """Keeps the last row per ``keys``; turns an upsert or duplicate-ridden changelog into a full one.
 
-    ``condition`` filters the full changelog: a row that no longer passes is retracted. ``versions``: every
-    change is emitted by itself, with the watermark before the row that caused it.
+    ``condition`` filters the full changelog: a row that no longer passes is retracted.
     """
 
     keys: tuple[int, ...]
     condition: Expr | None = None
-    versions: bool = False
     state_ttl: int = 0
 
 

@@ -17,7 +17,7 @@ from functools import singledispatch
 
 from tidemill.changelog.rowkind import INSERT_ONLY
 from tidemill.physical import nodes as p
-from tidemill.physical.traits.event_time import has_watermark, waits_for_first
+from tidemill.physical.traits.event_time import has_watermark
 from tidemill.physical.traits.mini_batch import needs_watermark
 from tidemill.plan.once import once_per_node
 
@@ -33,65 +33,27 @@ class Arrival(Enum):
 
 @once_per_node
 def arrival(node: p.PhysicalNode) -> Arrival:
-    return _arrival(node)
+    return arrival_of(node)
 
 
 @singledispatch
-def _arrival(node: p.PhysicalNode) -> Arrival:
-    return _by_event_time(node)
+def arrival_of(node: p.PhysicalNode) -> Arrival:
+    """The arrival of the rows of ``node``, from its inputs' (``arrival``). By default ``by_event_time``."""
+    return by_event_time(node)
 
 
-@_arrival.register(p.TableSourceScan)
-@_arrival.register(p.DataFrameScan)
-@_arrival.register(p.Values)
-def _(node: p.PhysicalNode) -> Arrival:
-    return Arrival.SOURCE
-
-
-@_arrival.register(p.Calc)
-@_arrival.register(p.ChangelogNormalize)
-@_arrival.register(p.Correlate)
-@_arrival.register(p.DropUpdateBefore)
-@_arrival.register(p.Exchange)
-@_arrival.register(p.Expand)
-@_arrival.register(p.FromChangelog)
-@_arrival.register(p.LookupJoin)
-@_arrival.register(p.MiniBatchAssigner)
-@_arrival.register(p.ToChangelog)
-@_arrival.register(p.Union)
-@_arrival.register(p.WatermarkAssigner)
-@_arrival.register(p.WindowTableFunction)
-def _(node: p.PhysicalNode) -> Arrival:
-    """Operators that keep the order. Rows of two tables come as the job reads them."""
+def as_inputs(node: p.PhysicalNode) -> Arrival:
+    """The arrival of an operator that keeps the order. Rows of two tables come as the job reads them."""
     arrivals = {arrival(child) for child in node.inputs}
     return arrivals.pop() if len(arrivals) == 1 else Arrival.UNTOLD
 
 
-@_arrival.register
-def _(node: p.GroupAggregate) -> Arrival:
-    """An aggregation can emit the change of every row, but shared distinct values are counted by epoch."""
-    return Arrival.UNTOLD if node.reuse is not None else _of_source(node.input)
-
-
-@_arrival.register
-def _(node: p.Rank) -> Arrival:
-    by_time = isinstance(node, p.WindowRank) or waits_for_first(node)
-    return _by_event_time(node) if by_time else _of_source(node.input)
-
-
-def _of_source(node: p.PhysicalNode) -> Arrival:
+def as_source(node: p.PhysicalNode) -> Arrival:
     """The arrival of an operator over ``node`` that passes on the positions of rows."""
     return Arrival.SOURCE if arrival(node) is Arrival.SOURCE else Arrival.UNTOLD
 
 
-@_arrival.register(p.IntervalJoin)
-@_arrival.register(p.Match)
-def _(node: p.PhysicalNode) -> Arrival:
-    """They emit rows at times that their watermark does not determine."""
-    return Arrival.UNTOLD
-
-
-def _by_event_time(node: p.PhysicalNode) -> Arrival:
+def by_event_time(node: p.PhysicalNode) -> Arrival:
     """The arrival of an operator that holds rows back until the watermark reaches their time."""
     waits = needs_watermark(node) and has_watermark(node) and node.traits.kinds == INSERT_ONLY
     return Arrival.EVENT_TIME if waits else Arrival.UNTOLD

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from functools import singledispatch
+
 from tidemill.functions.datetime_now import CURRENT_WATERMARK
 from tidemill.physical import nodes as p
 from tidemill.physical.traits.mini_batch import needs_watermark
@@ -27,12 +29,10 @@ def timed_nodes(root: p.PhysicalNode, by_time: bool = False) -> list[p.PhysicalN
     return list(timed.values())
 
 
+@singledispatch
 def reads_watermark(node: p.PhysicalNode) -> bool:
-    """Whether the node computes CURRENT_WATERMARK."""
-    if not isinstance(node, p.Calc):
-        return False
-    parts = (*node.projections, *(() if node.condition is None else (node.condition,)))
-    return any(is_current_watermark(x) for part in parts for x in part.walk())
+    """Whether the node computes CURRENT_WATERMARK. By default it does not."""
+    return False
 
 
 def needs_arrival_order(node: p.PhysicalNode) -> bool:
@@ -47,35 +47,41 @@ def is_current_watermark(expr: Expr) -> bool:
     return isinstance(expr, Call) and expr.function == CURRENT_WATERMARK
 
 
+@singledispatch
 def passes_watermarks(node: p.PhysicalNode) -> bool:
-    """Whether the rows of ``node`` carry the watermarks of its input's rows."""
-    if emits_each_change(node):
-        return True
-    if isinstance(node, p.Rank) and not isinstance(node, p.WindowRank):
-        return waits_for_first(node)
-    return isinstance(node, _HANDING_ON) or needs_watermark(node)
+    """Whether the rows of ``node`` carry the watermarks of its input's rows. By default, if the operator
+    fires by event time."""
+    return passes_if_timed(node)
+
+
+def passes_if_timed(node: p.PhysicalNode) -> bool:
+    """The default of ``passes_watermarks``."""
+    return emits_each_change(node) or needs_watermark(node)
 
 
 def emits_each_change(node: p.PhysicalNode) -> bool:
     """Whether every change is emitted by itself, with the watermark before the row that caused it."""
-    return isinstance(node, p.GroupAggregate | p.Rank | p.ChangelogNormalize) and node.versions
-
-
-def waits_for_first(node: p.Rank) -> bool:
-    """Whether it is a deduplication that emits the first row by event time once it is known."""
-    return node.insert_only and node.is_deduplicate and node.time == "ROWTIME"
+    return isinstance(node, p.Versioned) and node.versions
 
 
 @once_per_node
 def is_emitted_at_its_time(node: p.PhysicalNode) -> bool:
-    """Whether the rows of ``node`` are emitted when the watermark reaches their time: by a window, a join, a
-    match, or a deduplication that keeps first rows. With mini-batch the deduplication emits a row at once,
-    and retracts the row if an earlier one comes; this counts, too."""
-    if needs_watermark(node) and not emits_each_change(node):
-        return True
-    if isinstance(node, p.Rank) and node.is_deduplicate and node.keeps_first and node.time == "ROWTIME":
+    """Whether the rows of ``node`` are emitted when the watermark reaches their time."""
+    if emits_at_their_time(node):
         return True
     return passes_watermarks(node) and any(map(is_emitted_at_its_time, node.inputs))
+
+
+@singledispatch
+def emits_at_their_time(node: p.PhysicalNode) -> bool:
+    """Whether the operator emits rows when the watermark reaches their time. By default a window, a join or a
+    match by event time does, unless it emits every change by itself."""
+    return emits_if_timed(node)
+
+
+def emits_if_timed(node: p.PhysicalNode) -> bool:
+    """The default of ``emits_at_their_time``."""
+    return needs_watermark(node) and not emits_each_change(node)
 
 
 @once_per_node
@@ -84,18 +90,3 @@ def has_watermark(node: p.PhysicalNode) -> bool:
     if isinstance(node, p.WatermarkAssigner) or (isinstance(node, p.Values) and not node.rows):
         return True
     return bool(node.inputs) and passes_watermarks(node) and all(map(has_watermark, node.inputs))
-
-
-_HANDING_ON = (
-    p.Calc,
-    p.Correlate,
-    p.DropUpdateBefore,
-    p.Exchange,
-    p.Expand,
-    p.LookupJoin,
-    p.MiniBatchAssigner,
-    p.TableSourceScan,
-    p.Union,
-    p.WatermarkAssigner,
-    p.WindowTableFunction,
-)

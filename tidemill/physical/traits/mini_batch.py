@@ -22,7 +22,6 @@ from tidemill.config.option import Configuration
 from tidemill.errors import ValidationError
 from tidemill.physical import nodes as p
 from tidemill.physical.tree import with_inputs
-from tidemill.plan.nodes import JoinKind
 from tidemill.plan.once import once_per_node
 
 
@@ -70,8 +69,8 @@ def add_assigners(root: p.PhysicalNode, config: MiniBatchConfig | None) -> p.Phy
     """The plan with MiniBatchAssigner nodes, if an operator profits from bundles."""
     if config is None:
         return root
-    folds = any(_folds(node) for node in _outside_conditions(root))
-    return _with_assigners(root, Bundles(Mode.PROC_TIME) if folds else None, config.latency)
+    profits = any(folds(node) for node in _outside_conditions(root))
+    return _with_assigners(root, Bundles(Mode.PROC_TIME) if profits else None, config.latency)
 
 
 def _outside_conditions(root: p.PhysicalNode) -> Iterator[p.PhysicalNode]:
@@ -80,18 +79,23 @@ def _outside_conditions(root: p.PhysicalNode) -> Iterator[p.PhysicalNode]:
     while waiting:
         node = waiting.pop()
         yield node
-        in_condition = isinstance(node, p.Join) and node.kind in (JoinKind.SEMI, JoinKind.ANTI)
-        waiting += node.inputs[:1] if in_condition else node.inputs
+        waiting += inputs_outside_conditions(node)
+
+
+@singledispatch
+def inputs_outside_conditions(node: p.PhysicalNode) -> tuple[p.PhysicalNode, ...]:
+    """The inputs that are no sub-query in a condition. By default all."""
+    return node.inputs
 
 
 @once_per_node
 def _with_assigners(node: p.PhysicalNode, bundles: Bundles | None, latency: int) -> p.PhysicalNode:
-    if _starts_bundles(node):
+    if starts_bundles(node):
         return node if bundles is None else _assigner(node, bundles, latency)
-    if isinstance(node, p.WindowAggregate) and node.window.group:
+    if needs_all_watermarks(node):
         return node
-    if _waits(node):
-        bundles = (bundles or Bundles(Mode.ROW_TIME)).and_windows(gcd(*map(_steps, _windows_of(node))))
+    if waits_or_attaches(node):
+        bundles = (bundles or Bundles(Mode.ROW_TIME)).and_windows(gcd(*map(_steps, awaited_windows(node))))
     return with_inputs(node, tuple(_with_assigners(i, bundles, latency) for i in node.inputs))
 
 
@@ -106,29 +110,6 @@ def _assigner(node: p.PhysicalNode, bundles: Bundles, latency: int) -> p.Physica
     )
 
 
-@singledispatch
-def _windows_of(node: p.PhysicalNode) -> tuple[p.Window, ...]:
-    """The windows whose end the operator waits for."""
-    return ()
-
-
-@_windows_of.register(p.WindowAggregate)
-@_windows_of.register(p.WindowTableFunction)
-@_windows_of.register(p.WindowsOfRows)
-def _(node: p.WindowAggregate | p.WindowTableFunction | p.WindowsOfRows) -> tuple[p.Window, ...]:
-    return (node.window,)
-
-
-@_windows_of.register
-def _(node: p.WindowRank) -> tuple[p.Window, ...]:
-    return (node.attached.window,)
-
-
-@_windows_of.register
-def _(node: p.WindowJoin) -> tuple[p.Window, ...]:
-    return (node.left_window.window, node.right_window.window)
-
-
 _DAY = 86_400_000
 
 
@@ -139,95 +120,41 @@ def _steps(window: p.Window) -> int:
 
 
 @singledispatch
-def _starts_bundles(node: p.PhysicalNode) -> bool:
+def awaited_windows(node: p.PhysicalNode) -> tuple[p.Window, ...]:
+    """The windows whose end the operator waits for. By default none."""
+    return ()
+
+
+@singledispatch
+def starts_bundles(node: p.PhysicalNode) -> bool:
+    """Whether a MiniBatchAssigner stands above the node. By default it does not."""
     return False
 
 
-@_starts_bundles.register(p.TableSourceScan)
-@_starts_bundles.register(p.DataFrameScan)
-@_starts_bundles.register(p.WatermarkAssigner)
-def _(node: p.PhysicalNode) -> bool:
-    return True
+@singledispatch
+def needs_all_watermarks(node: p.PhysicalNode) -> bool:
+    """Whether all watermarks must pass below the operator, so that it has no bundles. By default they need
+    not."""
+    return False
 
 
 @singledispatch
 def needs_watermark(node: p.PhysicalNode) -> bool:
-    """Whether the operator fires by event time."""
+    """Whether the operator fires by event time. By default it does not."""
     return False
-
-
-@needs_watermark.register
-def _(node: p.Rank) -> bool:
-    return node.is_deduplicate and node.time == "ROWTIME"
-
-
-@needs_watermark.register
-def _(node: p.Sort) -> bool:
-    return node.by_time and node.fields[node.order[0].index].type.time_attribute == "ROWTIME"
-
-
-@needs_watermark.register
-def _(node: p.Match) -> bool:
-    return node.input.fields[node.order[0].index].type.time_attribute == "ROWTIME"
-
-
-@needs_watermark.register(p.WindowAggregate)
-@needs_watermark.register(p.WindowsOfRows)
-def _(node: p.WindowAggregate | p.WindowsOfRows) -> bool:
-    return not node.window.proctime
-
-
-@needs_watermark.register
-def _(node: p.WindowRank) -> bool:
-    return not node.attached.window.proctime
-
-
-@needs_watermark.register
-def _(node: p.WindowJoin) -> bool:
-    return not node.left_window.window.proctime
-
-
-@needs_watermark.register
-def _(node: p.IntervalJoin) -> bool:
-    return node.bounds.rowtime
-
-
-@needs_watermark.register
-def _(node: p.TemporalJoin) -> bool:
-    return True
-
-
-@needs_watermark.register
-def _(node: p.OverAggregate) -> bool:
-    return node.time == "ROWTIME"
-
-
-def _waits(node: p.PhysicalNode) -> bool:
-    """Whether the operator or an operator above it needs watermarks."""
-    attaches = isinstance(node, p.WindowTableFunction) and not node.window.proctime
-    return attaches or needs_watermark(node)
 
 
 @singledispatch
-def _folds(node: p.PhysicalNode) -> bool:
-    """Whether the operator profits from bundles."""
+def waits_or_attaches(node: p.PhysicalNode) -> bool:
+    """Whether the operator or an operator above it needs watermarks. By default the operator decides."""
+    return needs_watermark(node)
+
+
+@singledispatch
+def folds(node: p.PhysicalNode) -> bool:
+    """Whether the operator profits from bundles. By default it does not."""
     return False
 
 
-@_folds.register(p.GroupAggregate)
-@_folds.register(p.Rank)
-@_folds.register(p.SortLimit)
-@_folds.register(p.Sort)
-@_folds.register(p.Correlate)
-@_folds.register(p.Match)
-@_folds.register(p.WatermarkAssigner)
-@_folds.register(p.WindowAggregate)
-@_folds.register(p.WindowTableFunction)
-@_folds.register(p.WindowsOfRows)
-def _(node: p.PhysicalNode) -> bool:
+def always(node: p.PhysicalNode) -> bool:
     return True
-
-
-@_folds.register
-def _(node: p.Join) -> bool:
-    return node.kind not in (JoinKind.SEMI, JoinKind.ANTI)

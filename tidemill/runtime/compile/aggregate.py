@@ -16,6 +16,7 @@ from tidemill.plan.expressions import AggregateCall
 from tidemill.runtime import graph as g
 from tidemill.runtime.compile.context import CompileContext
 from tidemill.runtime.compile.event_time import delay_of, timed_rows
+from tidemill.runtime.compile.not_null import doubtful, sum_overflows
 from tidemill.runtime.compile.schemas import keyed_schema, names, port_schema
 from tidemill.runtime.compile.shared import build, compile_node
 from tidemill.runtime.compile.state_names import NamedCalls
@@ -183,3 +184,15 @@ def _read(node: p.GroupAggregate, inputs: tuple[Field, ...]) -> dict[str, int]:
     for i in wanted:
         read.setdefault(inputs[i].name, i)
     return read
+
+
+@doubtful.register
+def _(node: p.GroupAggregate, place: int) -> bool:
+    if place < len(node.keys):
+        return doubtful(node.input, node.keys[place])
+    return sum_overflows(node.calls[place - len(node.keys)], node.input.fields)
+
+
+@doubtful.register
+def _(node: p.AggregatePart, place: int) -> bool:
+    return doubtful(node.input, node.columns[place])

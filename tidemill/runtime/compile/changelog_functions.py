@@ -8,6 +8,7 @@ from tidemill.functions.literals import literal_sql
 from tidemill.physical import nodes as p
 from tidemill.runtime import graph as g
 from tidemill.runtime.compile.context import CompileContext
+from tidemill.runtime.compile.not_null import doubtful
 from tidemill.runtime.compile.schemas import names
 from tidemill.runtime.compile.shared import build, compile_node
 from tidemill.types.logical import STRING
@@ -78,3 +79,13 @@ def _failure(message: str) -> str:
 
 def _text(text: str) -> str:
     return literal_sql(text, STRING)
+
+
+@doubtful.register
+def _(node: p.ToChangelog, place: int) -> bool:
+    return place > 0 and doubtful(node.input, place - 1)
+
+
+@doubtful.register
+def _(node: p.FromChangelog, place: int) -> bool:
+    return doubtful(node.input, place + (place >= node.op))

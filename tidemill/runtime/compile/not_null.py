@@ -33,74 +33,52 @@ def required_columns(root: Node, columns: tuple[str, ...], targets: tuple[Field,
     return {
         column: target.name
         for place, (column, target) in enumerate(zip(columns, targets, strict=False))
-        if not target.type.nullable and (root.fields[place].type.nullable or _doubtful(root, place))
+        if not target.type.nullable and (root.fields[place].type.nullable or doubtful(root, place))
     }
 
 
 @singledispatch
-def _doubtful(node: Node, place: int) -> bool:
+def doubtful(node: Node, place: int) -> bool:
     """Whether field ``place``, NOT NULL by its type, is one that a table declares so, as it was read or cast,
     or a decimal that may have overflown.
 
     Where nothing else is said, the fields of a node are those of its first input, then its own.
     """
     first = node.inputs[:1]
-    return bool(first) and place < len(first[0].fields) and _doubtful(first[0], place)
+    return bool(first) and place < len(first[0].fields) and doubtful(first[0], place)
 
 
-@_doubtful.register
+@doubtful.register
 def _(node: p.TableSourceScan | b.TableSourceScan, place: int) -> bool:
     return not node.fields[place].type.nullable
 
 
-@_doubtful.register
+@doubtful.register
 def _(node: p.Calc | b.Calc, place: int) -> bool:
     return _may_be_null(node.projections[place], node.input)
 
 
-@_doubtful.register
+@doubtful.register
 def _(node: p.Expand | b.Expand, place: int) -> bool:
     return _may_be_null(node.projections[0][place], node.input)
 
 
-@_doubtful.register
-def _(node: p.GroupAggregate, place: int) -> bool:
-    if place < len(node.keys):
-        return _doubtful(node.input, node.keys[place])
-    return _sum_overflows(node.calls[place - len(node.keys)], node.input.fields)
-
-
-@_doubtful.register
-def _(node: p.AggregatePart, place: int) -> bool:
-    return _doubtful(node.input, node.columns[place])
-
-
-@_doubtful.register
+@doubtful.register
 def _(node: b.Aggregate, place: int) -> bool:
     if place < len(node.keys):
-        return _doubtful(node.input, node.keys[place])
-    return _sum_overflows(node.calls[place - len(node.keys)], node.input.fields)
+        return doubtful(node.input, node.keys[place])
+    return sum_overflows(node.calls[place - len(node.keys)], node.input.fields)
 
 
-@_doubtful.register
+@doubtful.register
 def _(node: p.Join | b.Join, place: int) -> bool:
     width = len(node.left.fields)
-    return _doubtful(node.left, place) if place < width else _doubtful(node.right, place - width)
+    return doubtful(node.left, place) if place < width else doubtful(node.right, place - width)
 
 
-@_doubtful.register
+@doubtful.register
 def _(node: p.Union | b.Union, place: int) -> bool:
-    return any(_doubtful(branch, place) for branch in node.branches)
-
-
-@_doubtful.register
-def _(node: p.ToChangelog, place: int) -> bool:
-    return place > 0 and _doubtful(node.input, place - 1)
-
-
-@_doubtful.register
-def _(node: p.FromChangelog, place: int) -> bool:
-    return _doubtful(node.input, place + (place >= node.op))
+    return any(doubtful(branch, place) for branch in node.branches)
 
 
 def _may_be_null(expression: Expr, below: Node) -> bool:
@@ -108,7 +86,7 @@ def _may_be_null(expression: Expr, below: Node) -> bool:
         return True
     while isinstance(expression, Cast):
         expression = expression.operand
-    return isinstance(expression, InputRef) and _doubtful(below, expression.index)
+    return isinstance(expression, InputRef) and doubtful(below, expression.index)
 
 
 def _overflows(expression: Expr) -> bool:
@@ -131,7 +109,7 @@ def _fits(source: LogicalType, target: DecimalType) -> bool:
     return source.precision - source.scale + rounded <= target.precision - target.scale
 
 
-def _sum_overflows(call: AggregateCall, fields: tuple[Field, ...]) -> bool:
+def sum_overflows(call: AggregateCall, fields: tuple[Field, ...]) -> bool:
     """Sums of fewer digits would take more rows than there are."""
     kind = fields[call.args[0]].type if call.args else None
     return isinstance(call.type, DecimalType) and isinstance(kind, DecimalType) and kind.precision > 28

@@ -18,12 +18,13 @@ from tidemill.physical import nodes as p
 from tidemill.physical.conditions import constant
 from tidemill.physical.digests import PASSING
 from tidemill.physical.names import free_name
-from tidemill.physical.ranks import share_operator
+from tidemill.physical.operators.over_aggregate import share_operator
 from tidemill.plan.expressions import FrameBound, OverCall
 from tidemill.runtime import graph as g
 from tidemill.runtime.compile.context import CompileContext
+from tidemill.runtime.compile.keyed import keyed
 from tidemill.runtime.compile.over_time import over_time
-from tidemill.runtime.compile.rank import keyed, refuse_arrival_order
+from tidemill.runtime.compile.rank import refuse_arrival_order
 from tidemill.runtime.compile.row_names import NamedRows, named_rows, over_calls
 from tidemill.runtime.compile.schemas import columns_of, names
 from tidemill.runtime.compile.shared import build

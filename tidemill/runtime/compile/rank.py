@@ -1,4 +1,4 @@
-"""Rank, Deduplicate, SortLimit, ChangelogNormalize and the sink materialiser -> their kernels."""
+"""Rank, Deduplicate and SortLimit -> their kernel, and by event time the kernel of OVER."""
 
 from __future__ import annotations
 
@@ -9,38 +9,32 @@ import pyarrow as pa
 from tidemill.changelog.rowkind import INSERT_ONLY, RETRACTIONS, RowKind
 from tidemill.errors import NotSupportedError
 from tidemill.operators.aggregates.api import AggregateSpec
-from tidemill.operators.api import LocalPhase, OperatorSpec
-from tidemill.operators.changelog_normalize import ChangelogNormalizeSpec
 from tidemill.operators.over.by_time import OverByTimeSpec
 from tidemill.operators.over.operator import OverFunction
 from tidemill.operators.over.window import Frame
 from tidemill.operators.rank.operator import RankSpec
 from tidemill.operators.rank.shape import EVERY_STEP
-from tidemill.operators.rows.ordering import OrderKey, by_columns
-from tidemill.operators.rows.stored_before import Late
+from tidemill.operators.rows.ordering import OrderKey
 from tidemill.physical import nodes as p
 from tidemill.physical.names import free_name
-from tidemill.physical.sinks import keeps_greatest_row
-from tidemill.physical.traits.event_time import waits_for_first
 from tidemill.plan.expressions import SortKey
 from tidemill.runtime import graph as g
 from tidemill.runtime.compile.context import CompileContext
-from tidemill.runtime.compile.event_time import delay_of, timed_input
+from tidemill.runtime.compile.keyed import keyed, late_of
 from tidemill.runtime.compile.over_time import over_time
-from tidemill.runtime.compile.row_names import NamedRows, named_rows
-from tidemill.runtime.compile.schemas import columns_of, keyed_schema, names, port_schema
-from tidemill.runtime.compile.shared import build, compile_node
-from tidemill.types.logical import BIGINT, BOOLEAN, Field
+from tidemill.runtime.compile.row_names import named_rows
+from tidemill.runtime.compile.schemas import columns_of, names
+from tidemill.runtime.compile.shared import build
+from tidemill.types.logical import BIGINT, Field
 from tidemill.types.physical import quote
 
 CHEAP_ROUNDS = 64
-PASSES_COLUMN = "$passes"
 _PLACE = "$place"
 
 
 @build.register
 def _(node: p.Rank, context: CompileContext, sequenced: bool) -> g.ExecNode:
-    if waits_for_first(node):
+    if node.waits_for_first:
         return _first(node, context, sequenced)
     rows = named_rows(context.state, "rank", node, node.input)
     spec = replace(
@@ -55,7 +49,7 @@ def _(node: p.Rank, context: CompileContext, sequenced: bool) -> g.ExecNode:
         timed=node.versions,
         state_ttl=node.state_ttl,
         several=rows.several,
-        late=_late(rows, node),
+        late=late_of(rows, node),
     )
     return keyed(node, spec, "rank", spec.partition, context, sequenced, rows=rows, timed=node.versions)
 
@@ -117,134 +111,9 @@ def _(node: p.SortLimit, context: CompileContext, sequenced: bool) -> g.ExecNode
         sequence=sequenced,
         state_ttl=node.state_ttl,
         several=rows.several,
-        late=_late(rows, node),
+        late=late_of(rows, node),
     )
     return keyed(node, spec, "sort-limit", (), context, sequenced, rows=rows)
-
-
-@build.register
-def _(node: p.ChangelogNormalize, context: CompileContext, sequenced: bool) -> g.ExecNode:
-    rows = named_rows(context.state, "changelog-normalize", node, node.input)
-    spec = ChangelogNormalizeSpec(
-        columns=columns_of(rows.fields[0]),
-        keys=rows.keys(node.keys),
-        passes="" if node.condition is None else PASSES_COLUMN,
-        emit_update_before=RowKind.UPDATE_BEFORE in node.traits.kinds,
-        per_record=context.per_event or node.versions or context.digests.of(node) in context.told,
-        sequence=sequenced,
-        timed=node.versions,
-        state_ttl=node.state_ttl,
-    )
-    below = _below(node, context, node.versions)
-    if node.condition is not None:
-        below = _judged(below, context.translator(node.input).sql(node.condition))
-    kind, keys, timed = "changelog-normalize", spec.keys, node.versions
-    return keyed(node, spec, kind, keys, context, sequenced, rows=rows, below=below, timed=timed)
-
-
-def _below(node: p.Unary, context: CompileContext, timed: bool) -> g.ExecNode:
-    compiled: g.ExecNode = (
-        timed_input(node, context, True) if timed else compile_node(node.input, context, True)
-    )
-    return compiled
-
-
-def _judged(below: g.ExecNode, condition: str) -> g.Select:
-    """``below`` and whether each row passes."""
-    return g.Select(
-        columns=(*below.columns, PASSES_COLUMN),
-        kinds=below.kinds,
-        sequenced=below.sequenced,
-        input=below,
-        expressions=(*map(quote, below.columns), f"COALESCE({condition}, FALSE)"),
-        references=(*below.columns, None),
-    )
-
-
-def materialized(sink: p.Sink, context: CompileContext) -> g.ExecNode:
-    """The rows of an upsert sink whose primary key is not the query's upsert key: per primary key the
-    live row that arrived last, whatever the disorder between the changes of different rows. With ON
-    CONFLICT DO NOTHING the live row that arrived first; DO ERROR wants it alone. Where arrival is not told
-    the greatest row by its columns is the last, and the least the first."""
-    rows = named_rows(context.state, "sink-materialize", sink, sink.input)
-    inputs = context.sink_fields(sink) if rows.late is None else rows.fields[0]
-    places = {c.name: place for place, c in enumerate(sink.table.written_columns)}
-    keys = [places[key] for key in sink.table.primary_key]
-    partition = tuple(inputs[key].name for key in keys) if rows.late is None else rows.keys(keys)
-    latest = sink.conflict not in ("NOTHING", "ERROR")
-    spec = RankSpec(
-        function="ROW_NUMBER",
-        columns=columns_of(inputs),
-        partition=partition,
-        key_names=_columns_of_key(sink, partition, inputs),
-        order=by_columns(columns_of(inputs), greatest_first=latest) if keeps_greatest_row(sink) else (),
-        start=1,
-        end=1,
-        latest=latest,
-        exclusive=sink.conflict == "ERROR",
-        by_place=True,
-        retracts=sink.conflict == "ERROR" or sink.input.traits.kinds != INSERT_ONLY,
-        update_before=RowKind.UPDATE_BEFORE in sink.consumed,
-        state_ttl=sink.state_ttl,
-        several=rows.several,
-        late=_late(rows, sink),
-    )
-    return keyed(sink, spec, "sink-materialize", spec.partition, context, False, rows=rows)
-
-
-def _columns_of_key(sink: p.Sink, key: tuple[str, ...], inputs: tuple[Field, ...]) -> tuple[str, ...]:
-    """The sink's columns of a ``key`` that is named as the kernel does."""
-    own = {f.name: c.name for c, f in zip(sink.table.written_columns, inputs, strict=False)}
-    return tuple(own[name] for name in key)
-
-
-def keyed(
-    node: p.Unary,
-    spec: OperatorSpec,
-    kind: str,
-    keys: tuple[str, ...],
-    context: CompileContext,
-    sequenced: bool,
-    *,
-    rows: NamedRows | None = None,
-    whole: p.PhysicalNode | None = None,
-    below: g.ExecNode | None = None,
-    timed: bool = False,
-) -> g.ExecNode:
-    """A keyed operator that needs all columns and the arrival order of its one input. ``rows``: what they are
-    called, if not as the plan does. ``whole``: the plan's node that it is, where ``node`` only stands in for
-    it. ``below``: the compiled input with columns more. ``timed``: its changes have the watermark of the rows
-    that made them."""
-    below = below or _below(node, context, timed)
-    inputs = context.sink_fields(node) if isinstance(node, p.Sink) else node.input.fields
-    if rows is not None and rows.late is not None:
-        inputs = rows.fields[0]
-    own = names(inputs)
-    carried = (*own, *below.columns[len(own) :])
-    kinds = node.consumed if isinstance(node, p.Sink) else node.traits.kinds
-    fields = context.sink_fields(node) if isinstance(node, p.Sink) else node.fields
-    port = g.Port(input=below, references=below.columns, columns=carried, keys=keys)
-    if timed:
-        types = (*inputs, Field(PASSES_COLUMN, BOOLEAN))
-        port = replace(port, timed=True, schema=port_schema(types, carried, below))
-    return g.Keyed(
-        columns=names(fields),
-        kinds=kinds,
-        sequenced=sequenced,
-        operator=context.add_operator(kind, whole or node, spec, rows=rows),
-        spec=spec,
-        ports=(port,),
-        schema=keyed_schema(fields, kinds, sequenced, timed),
-        single=not keys,
-        local=isinstance(spec, LocalPhase) and spec.combinable,
-        partitioned=tuple(frozenset({fields[carried.index(k)].name}) for k in keys),
-        keeps_time=timed,
-        delay=delay_of(below) if timed else None,
-    )
-
-
-def _late(rows: NamedRows, node: p.Unary) -> Late | None:
-    return rows.late_marked(rows.late) if node.input.traits.kinds & RETRACTIONS else rows.late
 
 
 def _replaces(node: p.Rank) -> bool:

@@ -14,8 +14,7 @@ from tidemill.operators.api import KeepsRows, KeptRows
 from tidemill.operators.rows.stored_before import Late, mark
 from tidemill.physical import nodes as p
 from tidemill.physical.digests import hashed
-from tidemill.physical.lineage_of_rows import SIDES
-from tidemill.physical.lineage_text import Lineage, text_of
+from tidemill.physical.lineage_text import SIDES, Lineage, text_of
 from tidemill.physical.names import free_name
 from tidemill.plan.expressions import Expr, OverCall
 from tidemill.runtime.checkpoint.operator_schema import CallSchema, ColumnSchema, OperatorSchema

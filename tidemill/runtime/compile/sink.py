@@ -13,10 +13,10 @@ from tidemill.runtime import graph as g
 from tidemill.runtime.compile.constraints import constraints
 from tidemill.runtime.compile.context import CompileContext
 from tidemill.runtime.compile.event_time import timed_input
-from tidemill.runtime.compile.rank import materialized
-from tidemill.runtime.compile.registry import compile_node
 from tidemill.runtime.compile.row_names import named_rows
 from tidemill.runtime.compile.schemas import columns_of, keyed_schema, names, port_schema
+from tidemill.runtime.compile.shared import compile_node
+from tidemill.runtime.compile.sink_materializer import materialized
 from tidemill.types.logical import Field
 from tidemill.types.physical import arrow_type, quote
 
