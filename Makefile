@@ -45,6 +45,7 @@ nightly: setup  ## random queries, flipped bits, kills, sessions by the thousand
 	@$(PYTHON) -m pytest tests/gateway/test_random_requests.py tests/gateway/test_hiveserver2_attacks.py \
 		--requests=10000 --seed=$(SEED) --timeout 3600 -o faulthandler_timeout=3660
 	@$(PYTHON) -m tests.runtime.kills --kills $(KILLS) --seed $(SEED)
+	@$(PYTHON) -m tests.connectors.kafka_proof --kills 50 --seed $(SEED)
 	@$(PYTHON) -m tests.gateway.kills --kills 20 --seed $(SEED)
 	@$(PYTHON) -m tests.gateway.load --sessions 10000 --rows 10000000
 	@$(PYTHON) -m bench.soak --minutes $(MINUTES)

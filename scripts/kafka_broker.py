@@ -70,11 +70,11 @@ log.retention.ms=-1
 """
 
 
-def start(port: int, directory: Path, classes: Path = CLASSES) -> subprocess.Popen[bytes]:
-    """A broker that takes connections; its log is in ``directory``."""
+def start(port: int, directory: Path, more: str = "", classes: Path = CLASSES) -> subprocess.Popen[bytes]:
+    """A broker that takes connections; its log is in ``directory``. ``more``: settings that win."""
     directory.mkdir(parents=True, exist_ok=True)
     written = directory / "server.properties"
-    written.write_text(settings(port, directory))
+    written.write_text(settings(port, directory) + more)
     java = ["java", "-cp", f"{classes}/*", "-Xmx512m", "-XX:+UseSerialGC", "-XX:TieredStopAtLevel=1"]
     with (directory / "broker.log").open("ab") as log:
         if not (directory / "data" / "meta.properties").exists():

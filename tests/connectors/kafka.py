@@ -8,7 +8,7 @@ import random
 import socket
 import subprocess
 from collections.abc import Iterable, Iterator, Mapping
-from contextlib import contextmanager
+from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass, field
 from functools import cache
 from pathlib import Path
@@ -19,6 +19,17 @@ from confluent_kafka import OFFSET_BEGINNING, Consumer, KafkaError, Message, Pro
 from confluent_kafka.admin import AdminClient, NewTopic
 
 _SCRIPT = Path(__file__).parents[2] / "scripts" / "kafka_broker.py"
+USER, PASSWORD = "reader", "pass word"
+_LISTENERS = """listeners=PLAINTEXT://127.0.0.1:{0},CONTROLLER://127.0.0.1:{1},{3}://127.0.0.1:{2}
+advertised.listeners=PLAINTEXT://127.0.0.1:{0},{3}://127.0.0.1:{2}
+listener.security.protocol.map=CONTROLLER:PLAINTEXT,PLAINTEXT:PLAINTEXT,{3}:{3}
+"""
+_SASL = f"""listener.name.sasl_plaintext.sasl.enabled.mechanisms=PLAIN,SCRAM-SHA-256
+listener.name.sasl_plaintext.plain.sasl.jaas.config=\\
+  org.apache.kafka.common.security.plain.PlainLoginModule required user_{USER}="{PASSWORD}";
+listener.name.sasl_plaintext.scram-sha-256.sasl.jaas.config=\\
+  org.apache.kafka.common.security.scram.ScramLoginModule required;
+"""
 Record = tuple[str | None, str | None]
 """Key and value."""
 EARLIEST = {"scan.startup.mode": "earliest-offset"}
@@ -46,10 +57,12 @@ def have_classes() -> bool:
 
 @dataclass(slots=True)
 class Broker:
-    """``process`` is None while it is stopped."""
+    """``process`` is None while it is stopped. ``protocol``: of a second listener; ``settings``: its own."""
 
     port: int
     directory: Path
+    protocol: str
+    settings: str
     process: subprocess.Popen[bytes] | None = None
     numbers: Iterator[int] = field(default_factory=itertools.count)
     client: AdminClient | None = None
@@ -59,7 +72,13 @@ class Broker:
         return f"127.0.0.1:{self.port}"
 
     def start(self) -> None:
-        self.process = _script().start(self.port, self.directory)
+        listeners = _LISTENERS.format(self.port, self.port + 1, self.port + 2, self.protocol)
+        self.process = _script().start(self.port, self.directory, listeners + self.settings)
+
+    @property
+    def secured(self) -> str:
+        """The servers of the second listener, which wants the login of ``USER`` unless it is said else."""
+        return f"127.0.0.1:{self.port + 2}"
 
     def kill(self) -> None:
         assert self.process is not None
@@ -137,21 +156,22 @@ def _text(data: bytes | None) -> str | None:
 
 
 def _free_port() -> int:
-    """The first of two that nobody listens at."""
+    """The first of three that nobody listens at."""
     while True:
         port = random.randrange(20_000, 32_000)
-        with socket.socket() as one, socket.socket() as other:
+        with ExitStack() as bound:
             try:
-                one.bind(("127.0.0.1", port))
-                other.bind(("127.0.0.1", port + 1))
+                for number in range(port, port + 3):
+                    bound.enter_context(socket.socket()).bind(("127.0.0.1", number))
             except OSError:
                 continue
         return port
 
 
 @contextmanager
-def broker(directory: Path) -> Iterator[Broker]:
-    running = Broker(port=_free_port(), directory=directory)
+def broker(directory: Path, protocol: str = "SASL_PLAINTEXT", settings: str = _SASL) -> Iterator[Broker]:
+    """``protocol`` and ``settings`` as of Broker."""
+    running = Broker(_free_port(), directory, protocol, settings)
     running.start()
     try:
         yield running

@@ -4,13 +4,15 @@ A script's first lines declare its topics (``-- topic NAME PARTITIONS KIND``), t
 when it starts (``-- message TOPIC JSON``) and offsets of consumer groups (``-- group NAME TOPIC JSON``). The
 names of topics and groups begin with ``${RUN}-``: each run has its own. Into a topic of the kind ``upsert``
 Flink sends every change of a key, Tidemill the last one of an epoch; likewise into a topic of ``changes``.
+``${DESCRIPTORS}`` is the option with Protobuf's descriptors, which Flink lacks: it reads Java classes.
 
     python -m tests.connectors.kafka_answers [NAME ...]
 
 asks Flink again (``$FLINK_ORACLE``, or ``../shared/oracle/oracle``; the classes in ``$ORACLE_FLINK`` have to
-include ``flink-sql-connector-kafka`` and ``flink-sql-avro``), about all scripts or those that are
-named. It writes ``recorded/kafka.json``, and ``recorded/kafka_read_by_flink.json``: the topics that Tidemill
-has written, and what Flink has read in them.
+include ``flink-sql-connector-kafka``, ``flink-sql-avro``, ``flink-sql-protobuf`` and the Java classes of
+``protobuf.descriptors``, made by protoc with ``java_multiple_files``, and with Flink's shaded package instead
+of ``com.google.protobuf``), about all scripts or those that are named. It writes ``recorded/kafka.json``, and
+``recorded/kafka_read_by_flink.json``: the topics that Tidemill has written, and what Flink has read in them.
 """
 
 from __future__ import annotations
@@ -30,6 +32,7 @@ from typing import Any
 from confluent_kafka import Message, Producer
 
 from tests.connectors.kafka import Broker, broker
+from tests.connectors.protobuf import descriptors
 from tidemill.client import json_output
 from tidemill.session.environment import TableEnvironment
 from tidemill.sql.splitter import split
@@ -120,7 +123,7 @@ def final(name: str, given: Answers) -> Answers:
 def answers(document: Mapping[str, Any]) -> Answers:
     """Of the queries."""
     asked = [s for s in document["statements"] if s.get("kind") == "query"]
-    failed = [s["error"] for s in document["statements"] if "error" in s]
+    failed = [s for s in document["statements"] if "error" in s or "truncated" in s]
     assert not failed, failed
     return [
         {"columns": [f"{c['name']} {c['type']}" for c in s["columns"]], **_counted(s["rows"])} for s in asked
@@ -139,7 +142,10 @@ def tidemill(
         file = Path(folder, "script.sql")
         file.write_text(script(name, reads=reads))
         written = io.StringIO()
-        json_output.run_script(str(file), {"SERVERS": broker.servers, "RUN": run}, session, written)
+        Path(folder, "all.binpb").write_bytes(descriptors("proto3").SerializeToString())
+        option = f", 'protobuf.descriptor-file' = '{folder}/all.binpb'"
+        variables = {"SERVERS": broker.servers, "RUN": run, "DESCRIPTORS": option}
+        json_output.run_script(str(file), variables, session, written)
     return answers(json.loads(written.getvalue()))
 
 
@@ -208,7 +214,9 @@ def _flink(broker: Broker, runs: Mapping[str, str], *, reads: bool = False) -> d
     oracle = os.environ.get("FLINK_ORACLE", str(_ROOT / ".." / "shared" / "oracle" / "oracle"))
     with tempfile.TemporaryDirectory() as folder:
         for name, run in runs.items():
-            text = script(name, reads=reads).replace("${SERVERS}", broker.servers).replace("${RUN}", run)
+            text = script(name, reads=reads)
+            for variable, value in {"SERVERS": broker.servers, "RUN": run, "DESCRIPTORS": ""}.items():
+                text = text.replace(f"${{{variable}}}", value)
             Path(folder, f"{name}.sql").write_text(text)
         done = subprocess.run([oracle, "run", folder], stdout=subprocess.PIPE, text=True, check=False)
     documents = map(json.loads, done.stdout.splitlines())

@@ -151,11 +151,12 @@ def test_metadata() -> None:
     }
     found = decode("canal-json", {"a": t.INT}, text, metadata=keys)
     assert found == [("+I", 1, "d", ["a"], [{"key": "a", "value": 4}], first)]
-    text = '{"op_type":"I","after":{"a":1},"op_ts":"1970-01-01 00:00:01.500000"}\n'
+    # Flink keeps milliseconds of both.
+    times = '"op_ts":"1970-01-01 00:00:01.500999","current_ts":"1970-01-01T00:00:02.500999"'
+    text = f'{{"op_type":"I","after":{{"a":1}},{times}}}\n'
     micros = t.LocalZonedTimestampType(precision=6)
-    assert decode("ogg-json", {"a": t.INT}, text, metadata={"e": ("event-timestamp", micros)}) == [
-        ("+I", 1, first)
-    ]
+    keys = {"e": ("event-timestamp", micros), "i": ("ingestion-timestamp", micros)}
+    assert decode("ogg-json", {"a": t.INT}, text, metadata=keys) == [("+I", 1, first, second)]
     text = '{"type":"delete","data":{"a":1},"table":"t","ts":1600000000}\n'
     keys = {"t": ("table", t.STRING), "i": ("ingestion-timestamp", millis)}
     seconds = datetime(2020, 9, 13, 12, 26, 40, tzinfo=UTC)

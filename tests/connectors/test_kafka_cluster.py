@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from concurrent.futures import Future
 from dataclasses import dataclass
 from types import SimpleNamespace
@@ -15,15 +15,21 @@ from confluent_kafka.admin import AdminClient
 
 from tidemill.connectors.kafka import cluster
 from tidemill.connectors.kafka.cluster import KafkaCluster
+from tidemill.connectors.kafka.failures import Login
 from tidemill.errors import ConnectorError
 
 
 @dataclass
 class Answering:
-    """Stands for the client: gives ``answers`` in turn, error codes or results."""
+    """Stands for the client: gives ``answers`` in turn, error codes or results; None never comes."""
 
     answers: Iterator[Any]
     asked: int = 0
+    polled: Callable[[], None] = lambda: None
+
+    def poll(self, seconds: float) -> None:
+        """As of a client, which tells its errors meanwhile."""
+        self.polled()
 
     def list_offsets(self, request: dict[TopicPartition, Any], **_: Any) -> dict[TopicPartition, Future[Any]]:
         return dict.fromkeys(request, self._next())
@@ -34,6 +40,8 @@ class Answering:
     def _next(self) -> Future[Any]:
         self.asked += 1
         answer, made = next(self.answers), Future[Any]()
+        if answer is None:
+            return made
         if isinstance(answer, int):
             made.set_exception(KafkaException(KafkaError(answer)))
         else:
@@ -78,3 +86,41 @@ def test_a_cluster_that_never_answers_is_told_after_a_while() -> None:
     with patch.object(cluster, "TIMEOUT", -1.0), pytest.raises(ConnectorError, match="group 'g'"):
         made.committed("g", [("t", 0)])
     assert client.asked == 1
+
+
+def refused(made: KafkaCluster, client: Answering, *, before: bool) -> Callable[[], None]:
+    """What a client tells that is refused ``before`` the question, or after it."""
+    error = KafkaError(KafkaError._AUTHENTICATION, "who are you?")
+    return lambda: made.login(error) if before is not bool(client.asked) else None
+
+
+def test_a_login_that_is_refused_ends_the_wait_for_an_answer() -> None:
+    made, client = asked(None)
+    client.polled = refused(made, client, before=False)
+    with patch.object(cluster, "_LOOK_SECONDS", 0.0), pytest.raises(ConnectorError, match="b: who") as raised:
+        made.latest([("t", 0)])
+    assert "sasl.jaas.config" in raised.value.hint
+
+
+def test_a_login_that_was_refused_before_the_question_does_not_count() -> None:
+    made, client = asked(SimpleNamespace(offset=5))
+    client.polled = refused(made, client, before=True)
+    assert made.latest([("t", 0)]) == {("t", 0): 5}
+
+
+@pytest.mark.parametrize(
+    ("told", "refused"),
+    [
+        ([KafkaError._AUTHENTICATION] * 2, True),
+        ([KafkaError._SSL] * 2, True),
+        ([KafkaError._AUTHENTICATION, KafkaError._ALL_BROKERS_DOWN] * 2, True),
+        ([KafkaError._AUTHENTICATION], False),
+        ([KafkaError._AUTHENTICATION, KafkaError._TRANSPORT] * 2, False),
+        ([KafkaError._ALL_BROKERS_DOWN] * 3, False),
+    ],
+)
+def test_a_connection_that_is_lost_during_a_login_is_no_refusal(told: list[int], refused: bool) -> None:
+    login = Login()
+    for code in told:
+        login(KafkaError(code))
+    assert (login.refused is not None) is refused

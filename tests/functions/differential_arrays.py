@@ -72,7 +72,9 @@ def _casts() -> Iterator[x.Expr]:
     numbers = (t.TinyIntType(), t.SmallIntType(), t.INT, t.BIGINT, t.FloatType(), t.DOUBLE)
     yield from (cast(a, kind) for a, kind in product((*INTEGERS, *FLOATS), numbers))
     yield from (cast(a, kind) for a, kind in product("ysibmn", DECIMALS))
-    yield from (cast(a, t.STRING) for a in ("y", "i", "b", "v", "t"))
+    yield from (cast(a, t.STRING) for a in ("y", "i", "b", "v", "t", *"mnghkl"))
+    for digits in (6, 9):
+        yield cast(cast("h", t.TimestampType(precision=digits)), t.STRING)
     yield cast("v", t.VarCharType(length=20))
     yield from (cast("g", t.TimestampType(precision=6)), cast("h", t.DATE), cast("l", t.DATE))
     instant = t.LocalZonedTimestampType(precision=3)

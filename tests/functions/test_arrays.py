@@ -4,11 +4,12 @@ from __future__ import annotations
 
 import datetime as dt
 import pickle
+from decimal import Decimal
 
 import pyarrow as pa
 import pytest
 
-from tests.functions.array_calls import NAMES, call, cast, column, translated
+from tests.functions.array_calls import NAMES, call, cast, column, constant, translated
 from tidemill.connectors.api import ArrowSource
 from tidemill.connectors.filesystem.source import FileSource
 from tidemill.connectors.generated import GeneratedSource
@@ -129,3 +130,34 @@ def test_connectors_say_which_sources_make_arrow() -> None:
     assert all(issubclass(source, ArrowSource) for source in made.values())
     assert all(connector({"connector": name}).gives_arrow() for name in made)
     assert not connector({"connector": "jdbc"}).gives_arrow()
+
+
+def test_casts_of_constants() -> None:
+    """A constant that the kernels cannot treat exactly has no kernels."""
+    stamp = x.Literal(type=t.TimestampType(precision=3), value=dt.datetime(2024, 5, 1, 12, 30))
+    day = x.Literal(type=t.DATE, value=dt.date(2024, 5, 1))
+    made = [cast(stamp, t.STRING), cast(stamp, t.DATE), cast(day, t.STRING), cast(constant(1), t.STRING)]
+    shown = [values(projection(None, (expr,), ("i",), "UTC"), i=pa.array([1]))[0] for expr in made]
+    assert shown == [["2024-05-01 12:30:00.000"], [dt.date(2024, 5, 1)], ["2024-05-01"], ["1"]]
+    large = x.Literal(type=t.DecimalType(precision=38, scale=2), value=Decimal(10**30))
+    assert projection(None, (cast(large, t.DecimalType(precision=38, scale=1)),), ("i",), "UTC") is None
+
+
+def test_texts_of_timestamps_have_the_digits_of_their_type() -> None:
+    stamps = pa.array([0, 1_714_521_599_987_654, None]).cast(pa.timestamp("us"))
+    shown = {}
+    for digits in (1, 3, 9):
+        ref = x.InputRef(type=t.TimestampType(precision=digits), index=0)
+        made = projection(None, (cast(ref, t.STRING),), ("g",), "UTC")
+        shown[digits] = [v if v is None else str(v)[19:] for v in values(made, g=stamps)[0]]
+    assert shown == {1: [".0", ".9", None], 3: [".000", ".987", None], 9: [".000000000", ".987654000", None]}
+
+
+def test_texts_of_times_outside_of_four_digits_are_refused() -> None:
+    day, stamp = cast("k", t.STRING), cast("g", t.STRING)
+    far = pa.array([None, 2_932_897], pa.int32())
+    with pytest.raises(Inexact):
+        value(day, k=far.cast(pa.date32()))
+    with pytest.raises(Inexact):
+        value(stamp, g=pa.array([253_402_300_800_000_000]).cast(pa.timestamp("us")))
+    assert value(day, k=pa.array([None, 2_932_896], pa.int32()).cast(pa.date32())) == [None, "9999-12-31"]

@@ -20,6 +20,7 @@ from typing import Any
 
 import pytest
 
+from tests.certificates import certificate
 from tests.gateway.fakes import Gate, Stopwatch, gateway
 from tidemill.config.option import Configuration
 from tidemill.errors import SetupError
@@ -302,7 +303,7 @@ def test_files_of_users(tmp_path: Path) -> None:
 
 
 def test_tls(tmp_path: Path) -> None:
-    file = _certificate(tmp_path)
+    file = certificate(tmp_path)
     context = ssl.create_default_context(cafile=file)
     with served(tmp_path, {"tidemill.gateway.tls.certificate-file": file}, context) as ask:
         assert ask("GET", "/v1/info")[0] == 200
@@ -312,7 +313,7 @@ def test_tls(tmp_path: Path) -> None:
 
 def test_what_is_no_request_does_not_hold_a_connection_over_tls(tmp_path: Path) -> None:
     """The client sees the answer, then the end; it need not close."""
-    file = _certificate(tmp_path)
+    file = certificate(tmp_path)
     context = ssl.create_default_context(cafile=file)
     long = {"tidemill.gateway.rest.header-timeout": "10 min"}
     with listening(gateway(tmp_path)[0], {"tidemill.gateway.tls.certificate-file": file, **long}) as port:
@@ -327,7 +328,7 @@ def test_what_is_no_request_does_not_hold_a_connection_over_tls(tmp_path: Path) 
 def test_certificates_that_cannot_be_used(
     tmp_path: Path, endpoint: type[RestEndpoint | HiveServer2Endpoint]
 ) -> None:
-    both, key = _certificate(tmp_path), str(tmp_path / "key.pem")
+    both, key = certificate(tmp_path), str(tmp_path / "key.pem")
     program = shutil.which("openssl") or ""
     other, closed, missing, alone = (str(tmp_path / name) for name in ("other", "closed", "missing", "alone"))
     kind = ["-algorithm", "EC", "-pkeyopt", "ec_paramgen_curve:prime256v1", "-out", other]
@@ -340,7 +341,7 @@ def test_certificates_that_cannot_be_used(
     broken = tmp_path / "broken"
     broken.write_text("-----BEGIN CERTIFICATE-----\nabc\n-----END CERTIFICATE-----\n")
     made, _ = gateway(tmp_path)
-    for certificate, its_key, told in [
+    for its_certificate, its_key, told in [
         (missing, "", f"certificate file '{missing}' cannot be read: No such file"),
         (str(tmp_path), "", f"'{tmp_path}' cannot be read: Is a directory"),
         (both, missing, f"key file '{missing}' cannot be read: No such file"),
@@ -351,7 +352,7 @@ def test_certificates_that_cannot_be_used(
         ("", key, "private-file' is set, and .* is not"),
     ]:
         files = {
-            "tidemill.gateway.tls.certificate-file": certificate,
+            "tidemill.gateway.tls.certificate-file": its_certificate,
             "tidemill.gateway.tls.private-file": its_key,
         }
         ports = {"sql-gateway.endpoint.rest.port": "0", "sql-gateway.endpoint.hiveserver2.thrift.port": "0"}
@@ -402,20 +403,6 @@ def test_a_user_has_so_much_and_no_more(tmp_path: Path) -> None:
         made.execute(other, "x", user="bob")
     made.close_operation(other, first, user="bob")
     made.execute(other, "x", user="bob")
-
-
-def _certificate(folder: Path) -> str:
-    """A file with a key, and the certificate that it has signed itself."""
-    program = shutil.which("openssl")
-    if program is None:
-        pytest.skip("openssl is not installed")
-    key, certificate = folder / "key.pem", folder / "gateway.pem"
-    names = ["-subj", "/CN=gateway", "-addext", "subjectAltName=IP:127.0.0.1"]
-    kind = ["-newkey", "ec", "-pkeyopt", "ec_paramgen_curve:prime256v1", "-nodes", "-days", "2"]
-    files = ["-keyout", str(key), "-out", str(certificate)]
-    subprocess.run([program, "req", "-x509", *kind, *names, *files], check=True, capture_output=True)
-    certificate.write_text(key.read_text() + certificate.read_text())
-    return str(certificate)
 
 
 def test_the_audit_log_has_who_did_what_and_no_secrets(tmp_path: Path) -> None:

@@ -17,6 +17,7 @@ from pyspark.sql import SparkSession
 
 from tests.goldens.comparer import CASES, cases, check
 from tests.goldens.gaps import FINAL_GAPS, GAPS
+from tests.runtime.spark.resident.jobs import heard
 from tidemill.client import json_output
 from tidemill.client.script import read_script
 from tidemill.runtime.progress import EpochProgress
@@ -36,6 +37,8 @@ STRAIGHT = (
     "windows",
     "time",
 )
+RESIDENT_SAMPLE = 5
+"""Every fifth streaming case runs in resident workers, too; 1 for all of them."""
 CUT = ("group_agg", "cdc", "joins", "topn_dedup", "windows", "time")
 
 pytestmark = pytest.mark.skipif(not CASES.exists(), reason="the recorded cases are not beside this checkout")
@@ -71,10 +74,23 @@ def test_straight(case: Any, spark: SparkSession) -> None:
 @pytest.mark.thorough
 @pytest.mark.parametrize("case", parameters(CUT, ("final", "changelog")))
 def test_in_epochs_stopped_and_resumed(case: Any, spark: SparkSession, tmp_path: Path) -> None:
-    options = {
-        "tidemill.epoch.max-rows": str(rows_per_epoch(case)),
-        "execution.checkpointing.dir": str(tmp_path / "checkpoint"),
-    }
+    check_in_epochs(case, {"execution.checkpointing.dir": str(tmp_path / "checkpoint")})
+
+
+@pytest.mark.thorough
+@pytest.mark.parametrize("case", parameters(CUT, ("final", "changelog"))[::RESIDENT_SAMPLE])
+def test_in_resident_workers(case: Any, spark: SparkSession, tmp_path: Path) -> None:
+    """Epochs of plans that need the JVM stay Spark jobs."""
+    checkpoint = {"execution.checkpointing.dir": str(tmp_path / "checkpoint")}
+    with heard() as found:
+        check_in_epochs(case, {**checkpoint, "tidemill.epoch.resident": "true"})
+    print(f"{case.id}: {len(found.resident)} resident epochs, {len(found.spark)} Spark jobs")
+    assert found.failures == []
+
+
+def check_in_epochs(case: Any, more: dict[str, str]) -> None:
+    """Its rows in small epochs, stopped after the first one and resumed."""
+    options = {"tidemill.epoch.max-rows": str(rows_per_epoch(case)), **more}
     script = read_script(case.sql, {})
     first, streams = last_query(script, session(options), stop=True)
     if not streams:

@@ -178,6 +178,8 @@ def test_a_function_is_another_by_its_version_and_is_told_of_by_its_code(
     changed = identity(SUMS, calls)
     take_up(before, changed)
     assert changed_functions(before, changed) == ["seven"]
+    told = [str(change) for change in evolution(before, changed).changes]
+    assert told[-1] == "function seven: kept (its code has changed, its version has not)"
     monkeypatch.setattr(samples, "seven", replace(seven, version="2"))
     assert changed_functions(before, identity(SUMS, calls)) == []
     with pytest.raises(StateError, match=r"\(the version of function seven: none then, 2 now\)"):

@@ -13,6 +13,7 @@ from __future__ import annotations
 
 import argparse
 import contextlib
+import io
 import json
 import os
 import random
@@ -26,7 +27,7 @@ from collections import Counter
 from collections.abc import Iterator
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any
+from typing import IO, Any
 
 from tests.connectors.postgres import programs, server
 from tests.runtime.processes import end, kill, parts_of
@@ -49,10 +50,12 @@ class Job:
     folder: Path
     command: tuple[str, ...]
     process: subprocess.Popen[bytes] = field(init=False)
+    said: IO[bytes] = field(default_factory=io.BytesIO)
     epochs: int = 0
     struck: bool = False
 
     def start(self) -> None:
+        self.said.close()
         self.struck = False
         environment = {k: v for k, v in os.environ.items() if k != "PYTHONHASHSEED"}
         environment["JDK_JAVA_OPTIONS"] = _JAVA
@@ -61,12 +64,13 @@ class Job:
             self.process = subprocess.Popen(
                 command, cwd=REPOSITORY, env=environment, stdout=subprocess.PIPE, stderr=errors
             )
+        assert self.process.stdout is not None
+        self.said = self.process.stdout
 
     def wait(self, seconds: float) -> bool:
         """Lets the job run so long, or until it has made an epoch; whether it has."""
-        assert self.process.stdout is not None
-        ready, _, _ = select.select([self.process.stdout], [], [], seconds)
-        if ready and self.process.stdout.readline():
+        ready, _, _ = select.select([self.said], [], [], seconds)
+        if ready and self.said.readline():
             self.epochs += 1
             return True
         return False
@@ -80,8 +84,11 @@ class Job:
 
     def end(self) -> str:
         """Ends it with all its processes; the stacks of the threads of its JVM and of its driver."""
-        if self.is_over:
-            return self.errors()
+        told = self.errors() if self.is_over else self._stacks()
+        self.said.close()
+        return told
+
+    def _stacks(self) -> str:
         parts = parts_of(self.process.pid)
         for jvm in parts["jvm"]:
             kill(jvm, signal.SIGQUIT)
@@ -89,8 +96,7 @@ class Job:
         kill(self.process.pid, signal.SIGABRT)
         self.process.wait()
         end(parts)
-        assert self.process.stdout is not None
-        return self.process.stdout.read().decode(errors="replace") + self.errors()
+        return self.said.read().decode(errors="replace") + self.errors()
 
 
 @dataclass(slots=True)
@@ -123,8 +129,9 @@ class Proof:
         job.start()
         while not job.is_over:
             job.wait(_PATIENCE)
+        told = job.end()
         if job.process.returncode != 0:
-            raise SystemExit(f"The job fails on its own:\n{job.errors()}")
+            raise SystemExit(f"The job fails on its own:\n{told}")
         return results(job.folder, self.database)
 
     def run(self, kills: int, epochs: int, seconds: float) -> None:
@@ -156,9 +163,10 @@ class Proof:
             self.epochs += job.epochs
             job.epochs = 0
             if job.process.returncode == 0:
+                job.end()
                 return
             if not job.struck:
-                self.refused.append(f"after {self.last}:\n{job.errors()}")
+                self.refused.append(f"after {self.last}:\n{job.end()}")
                 return
 
     def _disturb(self, job: Job) -> None:

@@ -5,7 +5,7 @@ from __future__ import annotations
 
 import random
 from collections import Counter
-from itertools import chain
+from itertools import chain, pairwise
 from pathlib import Path
 from typing import Any
 
@@ -15,6 +15,7 @@ from tests.runtime.changing_query import ChangingQuery, Row, session
 from tests.runtime.kept_images import Images
 from tests.runtime.test_evolution_of_rows import SEEDS, Fields, named, table
 from tidemill.changelog.watermarks import END
+from tidemill.errors import StateError
 
 LEFT = "k INT, a BIGINT, b BIGINT, ts TIMESTAMP(3), WATERMARK FOR ts AS ts"
 RIGHT = "j INT, x BIGINT, y BIGINT, ts TIMESTAMP(3), WATERMARK FOR ts AS ts"
@@ -171,3 +172,115 @@ def test_temporal_joins_go_on_with_other_columns(tmp_path: Path, seed: int) -> N
     assert query.columns is not None
     got: list[tuple[int, Any]] = query.epoch([], [], watermark=END)
     assert seen(named(query.columns, got), "ts", "ts0") == wanted
+
+
+OVERS = {
+    "running": ("SUM(b) OVER (PARTITION BY k ORDER BY ts)", "b", None),
+    "last two": ("SUM(b) OVER (PARTITION BY k ORDER BY ts ROWS BETWEEN 1 PRECEDING AND CURRENT ROW)", "b", 1),
+    "first": ("", "", None),
+}
+
+
+@pytest.mark.parametrize("seed", SEEDS)
+@pytest.mark.parametrize("kind", OVERS)
+def test_rows_that_wait_for_their_turn_get_other_columns(tmp_path: Path, kind: str, seed: int) -> None:
+    """OVER by event time, and the first row of a key by event time, which is that with the number 1."""
+    chance = random.Random(seed)
+    query = ChangingQuery(tmp_path, session(table("l", f"{LEFT}, c BIGINT", changes=False)))
+    (call, argument, back), rows = OVERS[kind], Images()
+    for number in range(5):
+        columns, mark = chance.sample("kac", chance.randrange(1, 4)), number * 10
+        if call:
+            query.start(f"SELECT {', '.join(columns)}, {call} AS n FROM l")
+        else:
+            ranked = "SELECT *, ROW_NUMBER() OVER (PARTITION BY k ORDER BY ts) AS n FROM l"
+            query.start(f"SELECT {', '.join(columns)} FROM ({ranked}) WHERE n = 1")
+        rows.carry(sorted({*columns, "k", "ts", *argument}), query.number + 1)
+        # Each at a time of its own, after all that have had their turn.
+        taken = {row["ts"] for row in rows.rows}
+        times = [t for t in chance.sample(range(mark + 1, mark + 20), 4) if t not in taken]
+        came = [{**{n: chance.randrange(1, 3) for n in "kabc"}, "ts": t} for t in times]
+        got = query.epoch(came, watermark=mark + 10)
+        for row in came:
+            rows.take(row)
+        assert query.columns is not None
+        columns_of_query = tuple(c if c in ("ts", *"kabc") else "n" for c in query.columns)
+        turns = [row for row in _by_turn(rows.rows, argument, back) if mark < row["ts"] <= mark + 10]
+        assert seen(named(columns_of_query, got), "ts") == Counter(map(values, turns))
+
+
+def _by_turn(rows: list[Row], argument: str, back: int | None) -> list[Row]:
+    """The rows, each with the sum of those before it and of itself, or without an argument their number."""
+    found = []
+    for key in (1, 2):
+        own = sorted((row for row in rows if row["k"] == key), key=lambda row: row["ts"])
+        for place, row in enumerate(own):
+            near = own[: place + 1] if back is None else own[max(0, place - back) : place + 1]
+            found.append({**row, "n": sum(each[argument] if argument else 1 for each in near)})
+    return found
+
+
+PATTERN = (
+    "SELECT * FROM l MATCH_RECOGNIZE (PARTITION BY k ORDER BY ts MEASURES {} ONE ROW PER MATCH "
+    "AFTER MATCH SKIP PAST LAST ROW PATTERN (P Q) DEFINE P AS P.a = 1, Q AS Q.a = 2)"
+)
+
+
+@pytest.mark.parametrize("seed", SEEDS)
+def test_patterns_show_other_columns_of_the_rows_that_they_have_begun_with(tmp_path: Path, seed: int) -> None:
+    chance = random.Random(seed)
+    query = ChangingQuery(tmp_path, session(table("l", f"{LEFT}, c BIGINT", changes=False)))
+    rows, total = Images(), 0
+    for number in range(8):
+        mark = number * 10
+        measures = chance.sample(["P.b", "P.c", "Q.b", "Q.c", "P.a"], chance.randrange(1, 5))
+        named_measures = ", ".join(f"{m} AS m{number}_{i}" for i, m in enumerate(measures))
+        found = query.start(PATTERN.format(named_measures))
+        before = {*rows.since}
+        rows.carry(sorted({*"ka", "ts", *(m[2:] for m in measures)}), query.number + 1)
+        if found is not None:
+            told = {c.part.split()[-1] for c in found.changes if "is NULL for rows stored" in c.detail}
+            assert told == {*rows.since} - before
+        taken = {row["ts"] for row in rows.rows}
+        times = [t for t in chance.sample(range(mark + 1, mark + 20), 5) if t not in taken]
+        came = [{**{n: chance.randrange(1, 3) for n in "kabc"}, "ts": t} for t in times]
+        got = query.epoch(came, watermark=mark + 10)
+        for row in came:
+            rows.take(row)
+        matches = [{"k": p["k"], "P": p, "Q": q} for p, q in _matches(rows.rows, mark)]
+        wanted = [(match["k"], *(match[m[0]][m[2:]] for m in measures)) for match in matches]
+        assert Counter(fields for _, fields in got) == Counter(wanted)
+        total += len(wanted)
+    assert total
+
+
+def _matches(rows: list[Row], mark: int) -> list[tuple[Row, Row]]:
+    """Those whose last row is due in the ten milliseconds after ``mark``."""
+    found = []
+    for key in (1, 2):
+        own = sorted((row for row in rows if row["k"] == key), key=lambda row: row["ts"])
+        found += [
+            (p, q) for p, q in pairwise(own) if (p["a"], q["a"]) == (1, 2) and mark < q["ts"] <= mark + 10
+        ]
+    return found
+
+
+@pytest.mark.parametrize(
+    ("then", "now", "why"),
+    [
+        ("P.a = 1", "P.a = 2", "where this query has Match"),
+        ("PATTERN (P Q)", "PATTERN (P+ Q)", "where this query has Match"),
+        ("PARTITION BY k", "PARTITION BY b", "where this query has Match"),
+        ("SKIP PAST LAST ROW", "SKIP TO NEXT ROW", "where this query has Match"),
+        ("ORDER BY ts", "ORDER BY ts, c", "where this query has Match"),
+        ("P.b AS x", "P.d AS x", "is NULL for rows stored before epoch 2, and its type is BIGINT NOT NULL"),
+    ],
+)
+def test_other_patterns_are_refused(tmp_path: Path, then: str, now: str, why: str) -> None:
+    columns = f"{LEFT}, c BIGINT, d BIGINT NOT NULL"
+    query = ChangingQuery(tmp_path, session(table("l", columns, changes=False)))
+    sql = PATTERN.format("P.b AS x")
+    query.start(sql)
+    query.epoch([{"k": 1, "a": 1, "b": 2, "c": 3, "d": 4, "ts": 5}])
+    with pytest.raises(StateError, match=f"belongs to another query .*{why}"):
+        query.start(sql.replace(then, now))

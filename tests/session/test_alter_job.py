@@ -14,7 +14,7 @@ from tests.session.environments import ask
 from tidemill.errors import ConnectorError, NotSupportedError, StateError, ValidationError
 from tidemill.session.environment import TableEnvironment
 
-SECONDS = 120.0
+SECONDS = 600.0
 SUMS = "INSERT INTO totals SELECT k, SUM(v) AS s, CAST(NULL AS BIGINT) AS n FROM t GROUP BY k"
 COUNTED = "INSERT INTO totals SELECT k, SUM(v) AS s, COUNT(*) AS n FROM t GROUP BY k"
 
@@ -39,10 +39,15 @@ def session(folder: Path, checkpoint: str = "state", **more: str) -> TableEnviro
 
 @pytest.fixture
 def folder(tmp_path: Path) -> Path:
-    (tmp_path / "in").mkdir()
-    with sqlite3.connect(tmp_path / "db") as db:
-        db.execute("CREATE TABLE totals (k INTEGER PRIMARY KEY, s BIGINT, n BIGINT)")
+    make_folder(tmp_path)
     return tmp_path
+
+
+def make_folder(folder: Path) -> None:
+    """Where the source's files and the sink's table are."""
+    (folder / "in").mkdir()
+    with sqlite3.connect(folder / "db") as db:
+        db.execute("CREATE TABLE totals (k INTEGER PRIMARY KEY, s BIGINT, n BIGINT)")
 
 
 def put(folder: Path, name: str, *rows: tuple[int, int]) -> None:

@@ -134,11 +134,14 @@ def test_partitions_that_were_left_by_different_queries_come_together(tmp_path: 
             assert weights.tolist() == [1] * 6, "they lie where they are looked for"
 
 
-@pytest.mark.parametrize("first", ["int8", "int64"])
-def test_partitions_of_narrow_and_wide_types_come_together(tmp_path: Path, first: str) -> None:
+@pytest.mark.parametrize("pair", [("int8", "int64"), ("float32", "float64")])
+@pytest.mark.parametrize("turned", [False, True])
+def test_partitions_of_narrow_and_wide_types_come_together(
+    tmp_path: Path, pair: tuple[str, str], turned: bool
+) -> None:
     middle, rows = KEY_GROUPS // 2, [{"k": k, "a": k, "n": k} for k in range(6)]
     slices = []
-    for number, kind in enumerate(sorted(["int8", "int64"], key=lambda kind: kind != first)):
+    for number, kind in enumerate(reversed(pair) if turned else pair):
         groups = (number * middle, middle + number * middle)
         own = [row for row in rows if (int(codes(typed(kind), [row])[0]) >= 1 << 63) == bool(number)]
         assert own
@@ -149,21 +152,22 @@ def test_partitions_of_narrow_and_wide_types_come_together(tmp_path: Path, first
         slices.append(Slice(store.flush() or "", *groups))
     read = live_rows(StateFiles.open(str(tmp_path), "o"), slices, "t", 0)
     assert sorted(row["n"] for piece in read for row in piece.to_pylist()) == [*range(6)]
-    wide = typed("int64")
+    wide = typed(pair[1])
     store = StateStore.open(str(tmp_path), "o", 0, slices, 2)
     for state in (store, StateStore.open(str(tmp_path), "o", 0, store.flush() or slices, 3)):
         asked = sorted(rows, key=lambda row: int(codes(wide, [row])[0]))
         identity = [column(asked, f) for f in (*wide.keys, *wide.values)]
         found = state.table(wide).lookup(codes(wide, asked), identity)
         assert found.array("n").to_pylist() == [row["n"] for row in asked]
-        assert found.array("n").type == pa.int64()
+        assert found.array("n").type == wide.columns[0].type
         for piece in (reader.table for layer in state.table(wide).rows.all for reader in layer):
-            assert piece.column("k").type == piece.column("n").type == pa.int64()
+            assert [piece.column(n).type for n in "kn"] == [wide.keys[0].type, wide.columns[0].type]
 
 
 def typed(kind: str) -> Layout:
-    """Records of a key and a value, both of the type, as the payload is."""
-    fields = [pa.field(name, pa.type_for_alias(kind)) for name in "kan"]
+    """Records of a key and a value, both of the type, as the payload is; keys are whole numbers."""
+    kinds = {"k": kind if kind.startswith("int") else "int64", "a": kind, "n": kind}
+    fields = [pa.field(name, pa.type_for_alias(kinds[name])) for name in "kan"]
     return Layout(name="t", keys=(fields[0],), values=(fields[1],), columns=(fields[2],))
 
 
@@ -202,13 +206,29 @@ def test_a_type_that_does_not_grow_is_refused(tmp_path: Path) -> None:
             StateStore.open(str(tmp_path), "o", 0, base, 2).table(typed(kind))
 
 
+def test_a_key_does_not_grow_to_a_type_of_other_hashes(tmp_path: Path) -> None:
+    def shape(kind: pa.DataType) -> Layout:
+        return Layout(name="t", keys=(pa.field("k", kind),), columns=(pa.field("n", pa.int64()),))
+
+    store = StateStore.open(str(tmp_path), "o", 0, None, 1)
+    keys = pa.array([0.5], pa.float32())
+    store.table(shape(keys.type)).put(hash_columns([keys], 1), {"k": keys, "n": pa.array([1])})
+    base = store.flush()
+    with pytest.raises(StateError, match="column 'k' of its table 't' is float, the query needs double"):
+        StateStore.open(str(tmp_path), "o", 0, base, 2).table(shape(pa.float64()))
+
+
 def test_what_grows_keeps_its_hashes() -> None:
     types = [*(pa.type_for_alias(f"int{bits}") for bits in (8, 16, 32, 64))]
     types += [pa.decimal128(digits, scale) for scale in (0, 2) for digits in (4, 18, 19, 38)]
     types += [pa.float32(), pa.float64(), pa.string(), pa.date32(), pa.bool_(), pa.uint8()]
-    grown = [(a, b) for a in types for b in types if grows(str(a), str(b))]
-    assert len(grown) == 3 * (3 + 2 + 1)
-    for a, b in grown:
+    pairs = [(a, b) for a in types for b in types if grows(str(a), str(b))]
+    keys = [(a, b) for a, b in pairs if grows(str(a), str(b), key=True)]
+    assert len(keys) == 3 * (3 + 2 + 1)
+    scales = [(a.precision, b.precision) for a, b in pairs if pa.types.is_decimal(a) and a.scale != b.scale]
+    assert scales == [(4, 18), (4, 19), (4, 38), (18, 38), (19, 38), (38, 38)]
+    assert len(pairs) == len([*keys, *scales, (pa.float32(), pa.float64())])
+    for a, b in keys:
         for values in ([None, 0, 1, 99, -99], [5]):
             narrow = pa.array(values, a)
             assert hash_columns([narrow], len(values)).tolist() == (

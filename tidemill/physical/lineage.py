@@ -24,6 +24,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
 from functools import singledispatch
 
+from tidemill.operators.aggregates.registry import widens
 from tidemill.physical import nodes as p
 from tidemill.physical.digests import PASSING, hashed, joined
 from tidemill.physical.explain.printer import Printer, call_text
@@ -61,6 +62,10 @@ class Lineages:
         """The digest of an aggregate call over fields with the lineages ``below``."""
         return hashed(text_of(call, below))
 
+    def stored_call(self, call: AggregateCall, below: Lineage) -> str:
+        """The digest of a call whose state may be of a narrower type."""
+        return self.call(call, below.carried if widens(call.function) else below.columns)
+
     def call_texts(self, calls: Sequence[AggregateCall], below: p.PhysicalNode) -> list[str]:
         """The calls over fields of ``below`` as readable texts."""
         printer = _printer(below, self.of(below))
@@ -78,7 +83,7 @@ class Lineages:
         parts = [joined(i.rows, list(i.columns)) for i in below]
         own = hashed(joined(self.identities.of_itself(node), parts))
         columns = tuple(f"#{hashed(joined(own, [str(i)]))}" for i in range(len(node.fields)))
-        return Lineage(own, columns, tuple(f.name for f in node.fields))
+        return Lineage(own, columns, tuple(f.name for f in node.fields), columns)
 
 
 @singledispatch

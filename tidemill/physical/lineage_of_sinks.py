@@ -6,7 +6,7 @@ from tidemill.physical import nodes as p
 from tidemill.physical.digests import PASSING
 from tidemill.physical.lineage import Lineages
 from tidemill.physical.lineage_text import column_of
-from tidemill.plan.expressions import Cast, Expr, Literal
+from tidemill.plan.expressions import Cast, Expr, InputRef, Literal
 from tidemill.types.widening import is_wider
 
 
@@ -18,7 +18,7 @@ def shown_columns(sink: p.Sink, lineages: Lineages) -> dict[str, tuple[str, str]
         node = node.input
     names = (column.name for column in sink.table.written_columns)
     own = lineages.of(node)
-    by_name = dict(zip(names, zip(own.columns, own.texts, strict=True), strict=True))
+    by_name = dict(zip(names, zip(own.carried, own.texts, strict=True), strict=True))
     if not isinstance(node, p.Calc):
         return by_name
     below = lineages.of(node.input)
@@ -26,7 +26,9 @@ def shown_columns(sink: p.Sink, lineages: Lineages) -> dict[str, tuple[str, str]
     for (name, (column, text)), expr in zip(by_name.items(), node.projections, strict=True):
         bare = _uncast(expr)
         if bare is not expr:
-            column = column_of(bare, below.columns)
+            column = (
+                below.carried[bare.index] if isinstance(bare, InputRef) else column_of(bare, below.columns)
+            )
         if not (isinstance(bare, Literal) and bare.value is None):
             shown[name] = (column, text)
     return shown

@@ -21,21 +21,34 @@ _IN_ANY_ORDER = {"AND": conjuncts, "OR": disjuncts}
 class Lineage:
     """``rows``: the digest of the rows. ``columns``: of each field; a table's column is its name and the kind
     of its type. ``texts``: the fields as readable expressions over columns of tables, as in EXPLAIN.
-    ``kept``: the digest of the rows in the operator's state, if it does not output all of them. A Top-N
-    keeps the same rows whatever range it shows, so its range is in ``rows`` and not in ``kept``."""
+    ``carried``: as ``columns``, of fields that are stored as they are: a table's column is its name and the
+    family of its type (``types.widening``). ``kept``: the digest of the rows in the operator's state, if it
+    does not output all of them. A Top-N keeps the same rows whatever range it shows, so its range is in
+    ``rows`` and not in ``kept``."""
 
     rows: str
     columns: Columns
     texts: Columns
+    carried: Columns
     kept: str = ""
 
 
 def computed(
-    below: Lineage, keys: Sequence[int], rows: str, own: Sequence[str], texts: Sequence[str]
+    below: Lineage,
+    keys: Sequence[int],
+    rows: str,
+    own: Sequence[str],
+    texts: Sequence[str],
+    carried: Sequence[str] | None = None,
 ) -> Lineage:
-    """The lineage of fields of the input (``keys``) followed by computed fields."""
-    columns = (*(below.columns[k] for k in keys), *(f"#{hashed(joined(rows, [each]))}" for each in own))
-    return Lineage(rows, columns, (*(below.texts[k] for k in keys), *texts))
+    """The lineage of fields of the input (``keys``) followed by computed fields. ``carried``: these as they
+    are stored, if they differ then."""
+
+    def columns(given: Columns, made: Sequence[str]) -> Columns:
+        return (*(given[k] for k in keys), *(f"#{hashed(joined(rows, [each]))}" for each in made))
+
+    stored = columns(below.carried, own if carried is None else carried)
+    return Lineage(rows, columns(below.columns, own), (*(below.texts[k] for k in keys), *texts), stored)
 
 
 def sides_of(left: Columns, right: Columns) -> Columns:

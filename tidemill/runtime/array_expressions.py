@@ -13,7 +13,7 @@ from functools import partial, singledispatchmethod
 import pyarrow as pa
 
 from tidemill.functions import registry
-from tidemill.functions.arrays.api import ArrayCall, Kernel
+from tidemill.functions.arrays.api import ArrayCall, Inexact, Kernel
 from tidemill.functions.arrays.expressions import (
     Applied,
     Called,
@@ -105,7 +105,7 @@ class ArrayTranslator:
         if kernel is None:
             raise _Untranslated
         if isinstance(operand, Constant):
-            made = Constant(kernel(operand.value))
+            made = _constant(kernel, operand.value)
             return self._once((expr.type, repr(made.value)), lambda: made)
         return self._once((expr.type, id(operand)), lambda: Applied(kernel, (operand,)))
 
@@ -153,6 +153,13 @@ class ArrayTranslator:
         if key not in self._made:
             self._made[key] = make()
         return self._made[key]
+
+
+def _constant(kernel: Kernel, value: pa.Scalar) -> Constant:
+    try:
+        return Constant(kernel(pa.repeat(value, 1))[0])
+    except Inexact:
+        raise _Untranslated from None
 
 
 def _depth(expr: x.Expr) -> int:

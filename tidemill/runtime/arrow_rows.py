@@ -1,7 +1,7 @@
 """Which nodes of an exec graph work on Arrow batches in Python workers, without the JVM in between.
 
-Some sources and all keyed operators make Arrow batches. Watermarks, windows that are attached to rows and
-computed projections go on with them in the same worker.
+Some sources and all keyed operators make Arrow batches. Watermarks, windows that are attached to rows,
+computed projections, unions and lookup joins go on with them in the same worker.
 """
 
 from __future__ import annotations
@@ -32,10 +32,16 @@ class ArrowRows:
             return found.marked is None and self._of_a_source(found.node)
         if isinstance(node, g.Generate) and node.attached is not None:
             found = origin(node.input, node.input.columns)
-            return found.marked is None and self.go_on(found.node)
+            return found.marked is None and self.follows(found.node)
         if isinstance(node, g.Select):
             return self._computed(node)
+        if isinstance(node, g.Merge | g.Lookup):
+            return all(self.follows(origin(below, below.columns).node) for below in node.inputs)
         return isinstance(node, g.Keyed) and node.timed
+
+    def follows(self, node: g.ExecNode) -> bool:
+        """Whether a worker has the node's rows as Arrow batches."""
+        return self.made(node) or self.go_on(node)
 
     def _of_a_source(self, node: g.ExecNode) -> bool:
         if isinstance(node, g.Select):
@@ -45,8 +51,7 @@ class ArrowRows:
     def _computed(self, node: g.Select) -> bool:
         if node.arrays is None or node.arrays.name in self.in_java:
             return False
-        below = computed_over(node).node
-        return self.made(below) or self.go_on(below)
+        return self.follows(computed_over(node).node)
 
 
 def computed_over(node: g.Select) -> Origin:

@@ -52,7 +52,7 @@ from tidemill.runtime.checkpoint.directory import CheckpointDirectory, EpochComm
 from tidemill.runtime.late_table import LateTable
 from tidemill.runtime.limits import Limits
 from tidemill.runtime.look_ahead import looking_ahead
-from tidemill.runtime.outputs import CollectOutput, Output, SinkOutput, run_outputs
+from tidemill.runtime.outputs import CollectOutput, Made, Output, SinkOutput, run_outputs
 from tidemill.runtime.pace import Paces
 from tidemill.runtime.progress import EpochBegun, EpochProgress, JobEvent, JobResumed, so_far
 from tidemill.runtime.snapshots import Held, SnapshotRequests
@@ -320,7 +320,7 @@ class StreamingJob:
             so_far=partial(so_far, self.spark.sparkContext, self._report),
         )
 
-    def _run_through(self, plan: EpochPlan) -> tuple[pa.Table | None, dict[str, list[str]]]:
+    def _run_through(self, plan: EpochPlan) -> Made:
         """Step 2, repeated as needed. Nothing counts of a run that failed, or that lacked information.
         Raises TidemillError."""
         left = RUNS
@@ -348,15 +348,16 @@ class StreamingJob:
         self._whole, self._hot = self._whole | again, hot
         return not known
 
-    def _run(self, plan: EpochPlan) -> tuple[pa.Table | None, dict[str, list[str]]]:
+    def _run(self, plan: EpochPlan) -> Made:
         context = self.spark.sparkContext
         with block_folder(context) as folder:
             facts = self._facts(plan, folder)
             discard = partial(self._discard, plan)
-            tokens = None if self.resident is None else self.resident.run(facts, discard)
-            if tokens is not None:
-                return None, tokens
-            with closing(EpochFrames(spark=self.spark, facts=facts)) as frames, in_turn(context):
+            made = None if self.resident is None else self.resident.run(facts, discard)
+            if made is not None:
+                return made
+            beside = nullcontext() if self.resident is None else self.resident.beside()
+            with beside, closing(EpochFrames(spark=self.spark, facts=facts)) as frames, in_turn(context):
                 return run_outputs(self.outputs, frames, plan.epoch)
 
     def _facts(self, plan: EpochPlan, folder: str | None) -> EpochFacts:

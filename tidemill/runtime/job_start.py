@@ -7,6 +7,7 @@ loop runs in its own thread and Spark session, and each epoch in its own schedul
 
 from __future__ import annotations
 
+import threading
 import time
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import suppress
@@ -41,7 +42,6 @@ from tidemill.deep_calls import with_room
 from tidemill.errors import InternalError, ValidationError
 from tidemill.files.fence import OPEN, Fence
 from tidemill.files.storage import Storage
-from tidemill.functions.render import render_sql
 from tidemill.physical import nodes as p
 from tidemill.physical.identities import RULES, identities
 from tidemill.runtime import graph as g
@@ -51,6 +51,7 @@ from tidemill.runtime.checkpoint.identity import JobIdentity, changed_functions
 from tidemill.runtime.checkpoint.origin import Origin
 from tidemill.runtime.checkpoint.savepoint import Savepoint
 from tidemill.runtime.compile.context import CompileContext
+from tidemill.runtime.compile.result import result_node
 from tidemill.runtime.compile.shared import compiled
 from tidemill.runtime.compile.sink import compile_result, compile_sink
 from tidemill.runtime.compile.state_names import StateNames, unused
@@ -68,7 +69,6 @@ from tidemill.runtime.spark.session import job_session, time_zone
 from tidemill.runtime.tables import make_sink, make_source
 from tidemill.runtime.values_source import ValuesSource
 from tidemill.state.slices import KEY_GROUPS
-from tidemill.types.physical import quote
 
 QUERY_OUTPUT = "query"
 
@@ -118,16 +118,11 @@ def start_query(root: p.PhysicalNode, collector: Collector, request: JobRequest)
     with _Preparation(request) as preparation:
         context = job_context(request, [root], preparation.names)
         node = compiled(context, lambda: compile_result(root, context, request.config))
-        shown = g.Select(
-            columns=node.columns,
-            kinds=node.kinds,
-            sequenced=False,
-            input=node,
-            expressions=_shown(root, node, request),
-            references=(None,) * len(node.columns),
+        result, schema = result_node(
+            node, root.fields, text=request.text, zone=request.zone, arrays=context.arrays
         )
         preparation.open([root], context)
-        output = CollectOutput(node=shown, collector=collector)
+        output = CollectOutput(node=result, schema=schema, collector=collector)
         return preparation.start({QUERY_OUTPUT: output}, {QUERY_OUTPUT: "Result"})
 
 
@@ -298,14 +293,6 @@ def epoch_session(request: JobRequest, partitions: int) -> SparkSession:
     )
 
 
-def _shown(root: p.PhysicalNode, node: g.ExecNode, request: JobRequest) -> tuple[str, ...]:
-    if not request.text:
-        return tuple(quote(c) for c in node.columns)
-    return tuple(
-        render_sql(quote(c), f.type, request.zone) for c, f in zip(node.columns, root.fields, strict=True)
-    )
-
-
 def state_names(stored: JobIdentity, commit: EpochCommit | None) -> StateNames:
     """What state is called that the job ``stored`` left after ``commit``."""
     epoch = commit.epoch + 1 if commit is not None else 1
@@ -408,6 +395,7 @@ class _Preparation:
         for output in outputs.values():
             if isinstance(output, SinkOutput) and isinstance(output.sink, WorkingSink):
                 output.sink.publish_with(spark)
+        stopping = threading.Event()
         job = StreamingJob(
             spark=spark,
             sources=context.sources,
@@ -425,7 +413,8 @@ class _Preparation:
             on_event=request.on_event,
             clock=request.clock,
             late=self._late_table(len(outputs)),
-            resident=resident_epochs(spark, outputs) if request.config.read(RESIDENT) else None,
+            stopping=stopping,
+            resident=resident_epochs(spark, outputs, stopping) if request.config.read(RESIDENT) else None,
         )
         nodes = {key: o.node for key, o in outputs.items()}
         tables = {**context.tables, **self.tables}

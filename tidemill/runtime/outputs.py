@@ -35,17 +35,20 @@ class Collector(Protocol):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class CollectOutput:
+    """``schema``: of its rows."""
+
     node: g.ExecNode
+    schema: pa.Schema
     collector: Collector
 
 
 Output = SinkOutput | CollectOutput
+Made = tuple[pa.Table | None, dict[str, list[str]]]
+"""What an epoch makes: the rows to collect, if any, and the tokens of each sink's staged output."""
 
 
-def run_outputs(
-    outputs: Mapping[str, Output], frames: EpochFrames, epoch: int
-) -> tuple[pa.Table | None, dict[str, list[str]]]:
-    """Runs the epoch. Gives the rows to collect, if any, and the token of each sink's staged output."""
+def run_outputs(outputs: Mapping[str, Output], frames: EpochFrames, epoch: int) -> Made:
+    """Runs the epoch."""
     collected: pa.Table | None = None
     staged: DataFrame | None = None
     for key, output in outputs.items():

@@ -11,7 +11,7 @@ from collections.abc import Mapping, Sequence
 
 from tidemill.config.batch_options import SHUFFLE_MODE
 from tidemill.config.epoch_options import RESIDENT
-from tidemill.config.execution_options import PARALLELISM
+from tidemill.config.execution_options import ARROW_EXPRESSIONS, PARALLELISM
 from tidemill.config.option import Configuration
 from tidemill.deep_calls import with_room
 from tidemill.errors import NotSupportedError
@@ -25,9 +25,10 @@ from tidemill.physical.nodes import PhysicalNode, Sink
 from tidemill.plan import nodes as n
 from tidemill.plan.once import once_per_node
 from tidemill.runtime import batch_job, batch_scans, job_start
+from tidemill.runtime.compile.result import result_node
 from tidemill.runtime.execution_text import combined, execution_text
 from tidemill.runtime.graph import ExecNode
-from tidemill.runtime.spark.resident.fitness import OF_SELECT, unfit
+from tidemill.runtime.spark.resident.fitness import unfit
 from tidemill.runtime.spark.settings import chosen_master
 from tidemill.session import execution, planning
 from tidemill.session.bundles import bundled
@@ -63,15 +64,27 @@ def text(context: SessionContext, plans: Sequence[n.LogicalNode], details: tuple
     shown = _shown(plans, views, run, wanted, combined(*job), config)
     if _EXECUTION_PLAN not in wanted:
         return shown
-    return f"{shown}\n{execution_text(*job)}{_epochs(run, job[0], config)}"
+    return f"{shown}\n{execution_text(*job)}{_epochs(context, run, job[0], config)}"
 
 
-def _epochs(roots: Sequence[PhysicalNode], outputs: Mapping[str, ExecNode], config: Configuration) -> str:
+def _epochs(
+    context: SessionContext,
+    roots: Sequence[PhysicalNode],
+    outputs: Mapping[str, ExecNode],
+    config: Configuration,
+) -> str:
     """Whether epochs are resident; '' if nobody has asked for that."""
     if not config.read(RESIDENT):
         return ""
     master = active_master() or chosen_master(config)
-    why = unfit(outputs, master) if all(isinstance(root, Sink) for root in roots) else OF_SELECT
+    arrays, zone = config.read(ARROW_EXPRESSIONS), context.time_zone
+    nodes = {
+        key: node
+        if isinstance(root, Sink)
+        else result_node(node, root.fields, text=context.rendered, zone=zone, arrays=arrays)[0]
+        for (key, node), root in zip(outputs.items(), roots, strict=True)
+    }
+    why = unfit(nodes, master)
     return f"Epochs are Spark jobs, because {why}\n" if why else "Small epochs are resident\n"
 
 

@@ -25,6 +25,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from decimal import Decimal
 
 import pyarrow as pa
 
@@ -32,7 +33,12 @@ from tidemill.changelog.columns import Hashes, Vec, is_fixed, to_arrow
 from tidemill.changelog.hashing import hash_columns, pair_code
 from tidemill.state.manifest import TableShape
 from tidemill.state.run import DELETED, DUE, HASH, TIME, WEIGHT
+from tidemill.types.decimals import WIDE
 
+EXCESS = " EXCESS"
+"""A sum of decimals has up to 38 digits in a column, and whole units of 10^38 in another one, whose name goes
+on so."""
+DIGITS = 38
 VERSION = b"tidemill.version"
 """Metadata of a field whose values mean something else than under the same name and type before."""
 
@@ -118,10 +124,33 @@ def conform(table: pa.Table, schema: pa.Schema) -> pa.Table:
     if table.schema.equals(schema):
         return table
     have = set(table.schema.names)
+    for f in schema:
+        if f.name + EXCESS in have and table.schema.field(f.name).type != f.type:
+            table = _rescaled(table, f)
     columns = [
         table.column(f.name).cast(f.type) if f.name in have else pa.nulls(len(table), f.type) for f in schema
     ]
     return pa.table(columns, schema=schema)
+
+
+def _rescaled(table: pa.Table, total: pa.Field) -> pa.Table:
+    """``table`` with a sum of decimals and its excess in the scale of the field ``total``, exactly."""
+    excess = total.name + EXCESS
+    sums, units = (table.column(name).to_pylist() for name in (total.name, excess))
+    shift = 10 ** (total.type.scale - table.schema.field(total.name).type.scale)
+    found: list[Decimal | None] = []
+    beyond: list[int] = []
+    for value, unit in zip(sums, units, strict=True):
+        whole = 0 if value is None else int(value.scaleb(total.type.scale, WIDE))
+        whole += (unit or 0) * shift * 10**DIGITS
+        over, rest = divmod(abs(whole), 10**DIGITS)
+        sign = -1 if whole < 0 else 1
+        found.append(None if value is None else Decimal(sign * rest).scaleb(-total.type.scale, WIDE))
+        beyond.append(sign * over)
+    for name, column in ((total.name, pa.array(found, total.type)), (excess, pa.array(beyond, pa.int64()))):
+        index = table.schema.get_field_index(name)
+        table = table.set_column(index, pa.field(name, column.type), column)
+    return table
 
 
 def hash_array(hashes: Hashes) -> pa.Array:

@@ -164,7 +164,7 @@ class StateStore:
             )
         for name, kind in layout.described.items():
             found = entry.columns.get(name)
-            if other and found is not None and grows(found, kind):
+            if other and found is not None and grows(found, kind, key=name in layout.shape.keys):
                 continue
             if found != kind and (found is not None or name not in payload):
                 raise StateError(

@@ -1,6 +1,6 @@
 """The kill proof of Kafka: ``python -m tests.connectors.kafka_proof --kills 20 --seed 7 [--minutes 60]``.
 
-Starts a broker and a database (PostgreSQL if there is one, else SQLite) and runs ``proof`` on them. Says on
+Runs ``proof`` on a broker and a database of its own (PostgreSQL if there is one, else SQLite). Says on
 standard error how far it is, and as JSON what it did; exit status 1 if anything differed, or a job ended by
 itself.
 """
@@ -9,15 +9,12 @@ from __future__ import annotations
 
 import argparse
 import json
-import random
 import sys
 import tempfile
-import time
 from pathlib import Path
 
-from tests.connectors.kafka import broker, have_classes
-from tests.connectors.kafka_proof.proof import Proof
-from tests.runtime.kills import database
+from tests.connectors.kafka import have_classes
+from tests.connectors.kafka_proof.proof import prove
 
 
 def main() -> None:
@@ -29,14 +26,10 @@ def main() -> None:
     given = parser.parse_args()
     if not have_classes():
         sys.exit("Kafka's classes cannot be had from Maven (mvn, Maven Central).")
-    with (
-        tempfile.TemporaryDirectory() as root,
-        broker(Path(root, "kafka")) as running,
-        database(given.database, root) as url,
-    ):
-        until = time.monotonic() + 60 * given.minutes
-        proof = Proof(Path(root), running, url, random.Random(given.seed), until)
-        proof.run(given.kills, per_round=8)
+    with tempfile.TemporaryDirectory() as root:
+        proof = prove(
+            Path(root), kills=given.kills, seed=given.seed, minutes=given.minutes, url=given.database
+        )
     report = {
         "kills": proof.killed.total(),
         "by way": dict(proof.killed),

@@ -19,12 +19,12 @@ from typing import Any
 
 from confluent_kafka import Producer
 
-from tests.connectors.kafka import Broker
+from tests.connectors.kafka import Broker, broker
 from tests.connectors.kafka_proof import readers
 from tests.connectors.kafka_proof.job import SUMS, Place, make_tables
 from tests.connectors.kafka_proof.messages import PARTITIONS, changes, ends
 from tests.connectors.kafka_proof.readers import Readers
-from tests.runtime.kills import Job
+from tests.runtime.kills import Job, database
 from tests.runtime.processes import end, kill, parts_of
 
 WAYS = ("broker", "driver", "worker", "jvm", "broker and driver")
@@ -75,7 +75,7 @@ class Proof:
     database: str
     chance: random.Random
     until: float
-    messages: int = 2000
+    messages: int
     rate: float = 20.0
     killed: Counter[str] = field(default_factory=Counter)
     looks: Counter[str] = field(default_factory=Counter)
@@ -220,6 +220,15 @@ class Proof:
             parts = readers.missing(rows)
             self.differences += [f"{place.name} in the end: {sink}: {part}" for part in parts]
         return found
+
+
+def prove(root: Path, *, kills: int, seed: int, minutes: float, url: str = "", messages: int = 2000) -> Proof:
+    """On a broker of its own, and a database of its own unless ``url`` names one. Stuck after ``minutes``."""
+    with broker(root / "kafka") as running, database(url, str(root)) as results:
+        until = time.monotonic() + 60 * minutes
+        proof = Proof(root, running, results, random.Random(seed), until, messages)
+        proof.run(kills, per_round=8)
+    return proof
 
 
 def _difference(found: readers.Sums, expected: readers.Sums) -> str:

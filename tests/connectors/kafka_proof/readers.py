@@ -45,7 +45,8 @@ class Topic:
 
 
 class Readers:
-    """``parts``: what was seen of which a part was missing; ``looks``: how often which sink was looked at."""
+    """``parts``: what was seen of which a part was missing; ``looks``: how often there was something in
+    which sink."""
 
     def __init__(self, place: Place) -> None:
         self.place = place
@@ -103,7 +104,7 @@ class Readers:
             self._failed.append(e)
 
     def _look(self, what: str, rows: Sums) -> None:
-        self.looks[what] += 1
+        self.looks[what] += bool(rows)
         self.parts += [f"{what}: {part}" for part in missing(rows)]
 
 

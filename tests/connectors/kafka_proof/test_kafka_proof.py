@@ -1,11 +1,17 @@
-"""What the kill proof of Kafka stands on: its messages, and how a part of an epoch is found."""
+"""The kill proof of Kafka with few kills, and what it stands on."""
 
 from __future__ import annotations
 
 import datetime
 import json
+from pathlib import Path
 
+import pytest
+
+from tests.connectors.kafka import have_classes
+from tests.connectors.kafka_proof.job import SUMS
 from tests.connectors.kafka_proof.messages import LATENESS, PARTITIONS, Change, changes, ends
+from tests.connectors.kafka_proof.proof import WAYS, prove
 from tests.connectors.kafka_proof.readers import Sums, missing
 
 
@@ -32,6 +38,22 @@ def test_no_change_is_late() -> None:
     for change in made:
         assert _time(change) >= latest[change.table] - delays[change.table]
         latest[change.table] = max(latest[change.table], _time(change))
+
+
+@pytest.mark.usefixtures("processes")
+@pytest.mark.thorough
+@pytest.mark.timeout(900)
+def test_a_job_and_its_broker_are_killed(tmp_path: Path) -> None:
+    """Each part dies once; the sinks have what they have alone, and nobody has seen half an epoch."""
+    if not have_classes():
+        pytest.skip("NO KAFKA IS TESTED: its classes cannot be had from Maven (mvn, Maven Central)")
+    parts = WAYS[:4]
+    proof = prove(tmp_path, kills=len(parts), seed=1, minutes=12, messages=600)
+    assert not proof.refused
+    assert not proof.differences
+    assert proof.killed == dict.fromkeys(parts, 1)
+    assert {f"{sink} {sums}" for sink in ("table", "delta") for sums in SUMS} < {*proof.looks}
+    assert {f"topic round_{proof.rounds}_{sums}" for sums in SUMS} < {*proof.looks}
 
 
 def _time(change: Change) -> datetime.datetime:

@@ -56,7 +56,11 @@ def columns_of(rows: list[Row]) -> dict[str, pa.Array]:
 
 @pytest.fixture
 def savepoint(tmp_path: Path) -> Savepoint:
-    """Of twenty cities those of the first two of three partitions."""
+    return edited_one(tmp_path)
+
+
+def edited_one(root: Path) -> Savepoint:
+    """In ``old``: of twenty cities those of the first two of three partitions."""
     manifests: dict[str, list[list[Any]]] = {}
     columns = columns_of(OLD)
     hashes = hash_columns([columns[CITY]], len(OLD))
@@ -64,9 +68,7 @@ def savepoint(tmp_path: Path) -> Savepoint:
         first, stop = key_groups(number, 3)
         groups = hashes >> np.uint64(52)
         mine = pa.array((groups >= first) & (groups < stop))
-        store = StateStore.open(
-            str(tmp_path / "job" / "state"), OPERATOR, number, None, 7, groups=(first, stop)
-        )
+        store = StateStore.open(str(root / "job" / "state"), OPERATOR, number, None, 7, groups=(first, stop))
         own = {name: column.filter(mine) for name, column in columns.items()}
         codes = hashes[mine.to_numpy(zero_copy_only=False)]
         store.table(LAYOUT).put(codes, own)
@@ -74,8 +76,8 @@ def savepoint(tmp_path: Path) -> Savepoint:
         store.table(VALUES).put(VALUES.codes(codes, [own[SUM]]), values)
         manifests[str(number)] = [[store.flush(), first, stop]]
     commit = EpochCommit(epoch=7, time=5, offsets={"s": {"n": 1}}, manifests={OPERATOR: manifests}, tokens={})
-    target = Storage(str(tmp_path / "old"))
-    Snapshot(identity=IDENTITY, commit=commit, checkpoint=Storage(str(tmp_path / "job"))).write(target)
+    target = Storage(str(root / "old"))
+    Snapshot(identity=IDENTITY, commit=commit, checkpoint=Storage(str(root / "job"))).write(target)
     return Savepoint.open(target)
 
 

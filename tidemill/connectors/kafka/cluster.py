@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 import time
 from collections.abc import Callable, Iterable, Mapping
-from concurrent.futures import Future
+from concurrent.futures import Future, wait
 from dataclasses import dataclass, field
 from typing import Any, TypeVar
 
@@ -21,7 +21,7 @@ from confluent_kafka import (
 from confluent_kafka.admin import AdminClient, OffsetSpec
 
 from tidemill.connectors.kafka import properties
-from tidemill.connectors.kafka.failures import failure, refused_property
+from tidemill.connectors.kafka.failures import Login, refused_property, told
 from tidemill.connectors.kafka.offsets import Partition
 from tidemill.errors import ConnectorError
 
@@ -30,6 +30,8 @@ Asked = TypeVar("Asked")
 TIMEOUT = 30.0
 """Seconds for an answer; librdkafka asks again where a broker is away for a while."""
 _PAUSE = 0.2
+_LOOK_SECONDS = 0.5
+"""How often it is looked whether brokers refuse the login of a client that waits for an answer."""
 _NOT_YET = frozenset(
     {
         KafkaError.COORDINATOR_LOAD_IN_PROGRESS,
@@ -62,6 +64,7 @@ class KafkaCluster:
     """``given``: the properties of a table. Connects at the first question."""
 
     given: properties.Properties
+    login: Login = field(default_factory=Login)
     _admin: AdminClient | None = field(default=None, repr=False)
 
     @property
@@ -122,14 +125,15 @@ class KafkaCluster:
     def admin(self) -> AdminClient:
         if self._admin is None:
             try:
-                self._admin = AdminClient(quiet(properties.admin(self.given)))
+                settings = {"error_cb": self.login, **quiet(properties.admin(self.given))}
+                self._admin = AdminClient(settings)
             except KafkaException as e:
                 raise refused_property(e) from None
         return self._admin
 
     def consumer(self, more: Mapping[str, Any]) -> Consumer:
         try:
-            return Consumer({**quiet(properties.consumer(self.given)), **more})
+            return Consumer({"error_cb": self.login, **quiet(properties.consumer(self.given)), **more})
         except KafkaException as e:
             raise refused_property(e) from None
 
@@ -155,6 +159,7 @@ class KafkaCluster:
         deadline = time.monotonic() + TIMEOUT
         while True:
             futures = self._ask(question)
+            self._wait(futures)
             refused = {asked: e for asked, f in futures.items() if (e := f.exception()) is not None}
             if not refused:
                 return {asked: f.result() for asked, f in futures.items()}
@@ -163,18 +168,28 @@ class KafkaCluster:
                     raise self._refused(error, named(asked))
             time.sleep(_PAUSE)
 
+    def _wait(self, futures: Mapping[Asked, Future[Any]]) -> None:
+        """ConnectorError if the brokers refuse the login meanwhile."""
+        while wait(futures.values(), _LOOK_SECONDS).not_done:
+            self.admin.poll(0)
+            if self.login.refused is not None:
+                raise told(self.login.refused, f"Kafka at {self.servers}")
+
     def _ask(self, question: Callable[[], Found]) -> Found:
+        self.admin.poll(0)
+        self.login.forget()
         try:
             return question()
         except KafkaException as e:
-            raise failure(e, f"Kafka at {self.servers}") from None
+            self.admin.poll(0)
+            raise self.login.failure(e, f"Kafka at {self.servers}") from None
 
     def _refused(self, error: BaseException, what: str) -> ConnectorError:
         if not isinstance(error, KafkaException):
             raise error
         if error.args[0].code() == KafkaError.UNKNOWN_TOPIC_OR_PART:
             return ConnectorError(f"Kafka at {self.servers} has no {what}.")
-        return failure(error, f"Kafka at {self.servers}, {what}")
+        return self.login.failure(error, f"Kafka at {self.servers}, {what}")
 
 
 def _passes(error: BaseException) -> bool:

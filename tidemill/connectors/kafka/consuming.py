@@ -14,7 +14,7 @@ from dataclasses import dataclass
 from confluent_kafka import Consumer, KafkaError, KafkaException, Message, TopicPartition
 
 from tidemill.connectors.kafka.cluster import KafkaCluster
-from tidemill.connectors.kafka.failures import failure, told
+from tidemill.connectors.kafka.failures import Login, failure, told
 from tidemill.connectors.kafka.offsets import KafkaRange
 from tidemill.errors import ConnectorError
 from tidemill.last_used import LastUsed
@@ -37,7 +37,7 @@ _SETTINGS = {
     "fetch.wait.max.ms": 10,
     "queued.min.messages": BATCH,
 }
-_kept: LastUsed[list[Consumer]] = LastUsed(most=_MOST)
+_kept: LastUsed[list[tuple[Consumer, Login]]] = LastUsed(most=_MOST)
 """By properties, the consumers that no task of this worker uses now."""
 
 
@@ -52,18 +52,20 @@ class RangeReader:
         come."""
         key = tuple(sorted(self.given.items()))
         free = _kept.get(key) or []
-        consumer = free.pop() if free else self._consumer()
-        yield from self._read(consumer, part)
-        _kept.keep(key, [*free, consumer])  # one whose task has failed, or has stopped early, goes
+        kept = free.pop() if free else self._connected()
+        yield from self._read(*kept, part)
+        _kept.keep(key, [*free, kept])  # one whose task has failed, or has stopped early, goes
 
-    def _consumer(self) -> Consumer:
+    def _connected(self) -> tuple[Consumer, Login]:
         isolation = {key: self.given[key] for key in ("isolation.level",) if key in self.given}
-        return KafkaCluster(given=dict(self.given)).consumer({**_SETTINGS, **isolation})
+        cluster = KafkaCluster(given=dict(self.given))
+        return cluster.consumer({**_SETTINGS, **isolation}), cluster.login
 
-    def _read(self, consumer: Consumer, part: KafkaRange) -> Iterator[list[Message]]:
+    def _read(self, consumer: Consumer, login: Login, part: KafkaRange) -> Iterator[list[Message]]:
         try:
             consumer.assign([TopicPartition(part.topic, part.partition, part.start)])
             position, deadline = part.start, time.monotonic() + _PATIENCE
+            login.forget()
             while position < part.end:
                 came = consumer.consume(min(BATCH, part.end - position), _WAIT)
                 messages = [m for m in came if m.error() is None and m.offset() < part.end]
@@ -72,6 +74,8 @@ class RangeReader:
                 reached = [_position(m, part) for m in came]
                 if reached:
                     position, deadline = max(position, *reached), time.monotonic() + _PATIENCE
+                elif login.refused is not None:
+                    raise told(login.refused, _place(part))
                 elif time.monotonic() > deadline:
                     raise self._silent(part, position)
             consumer.unassign()

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from dataclasses import dataclass
 
 from confluent_kafka import KafkaError, KafkaException
 
@@ -14,10 +15,42 @@ _HINTS = {
     KafkaError._TRANSPORT: "Is the broker running, and is 'properties.bootstrap.servers' right?",
     KafkaError._TIMED_OUT: "Is the broker running, and is 'properties.bootstrap.servers' right?",
     KafkaError._AUTHENTICATION: "Check 'properties.sasl.jaas.config' and 'properties.sasl.mechanism'.",
+    KafkaError._SSL: "Check 'properties.ssl.*' and 'properties.security.protocol'.",
     KafkaError.TOPIC_AUTHORIZATION_FAILED: "The user has no rights on the topic.",
     KafkaError.GROUP_AUTHORIZATION_FAILED: "The user has no rights on the consumer group.",
     KafkaError.TRANSACTIONAL_ID_AUTHORIZATION_FAILED: "The user has no rights on the transactional id.",
 }
+
+
+_TIMES = 2
+
+
+@dataclass(slots=True)
+class Login:
+    """The ``error_cb`` of a client. A client whose login is refused tries it for ever, and whoever asks it
+    something learns only that no answer came; ``refused`` says why. To librdkafka a connection that is lost
+    during a login is a refusal, too: one is not believed, and none after which a broker is away."""
+
+    _last: KafkaError | None = None
+    _times: int = 0
+
+    def __call__(self, error: KafkaError) -> None:
+        """Called by the client while it is polled."""
+        if error.code() in (KafkaError._AUTHENTICATION, KafkaError._SSL):
+            self._last, self._times = error, self._times + 1
+        elif error.code() == KafkaError._TRANSPORT:
+            self._times = 0
+
+    @property
+    def refused(self) -> KafkaError | None:
+        return self._last if self._times >= _TIMES else None
+
+    def forget(self) -> None:
+        """What was refused before a question: the client has tried again since."""
+        self._times = 0
+
+    def failure(self, error: KafkaException, where: str) -> ConnectorError:
+        return failure(error, where) if self.refused is None else told(self.refused, where)
 
 
 def failure(error: KafkaException, where: str) -> ConnectorError:

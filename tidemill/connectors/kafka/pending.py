@@ -14,7 +14,7 @@ from confluent_kafka import OFFSET_BEGINNING, Consumer, KafkaError, KafkaExcepti
 
 from tidemill.connectors.kafka import properties
 from tidemill.connectors.kafka.cluster import TIMEOUT, KafkaCluster
-from tidemill.connectors.kafka.failures import failure
+from tidemill.connectors.kafka.failures import Login
 from tidemill.connectors.kafka.sending import producer
 from tidemill.errors import ConnectorError
 
@@ -33,21 +33,26 @@ def open_ids(given: properties.Properties, prefix: str) -> list[str]:
     ConnectorError if the cluster cannot be asked, or the user may not read its transactions.
     """
     more = {"group.id": _TOPIC, "enable.auto.commit": False, "enable.partition.eof": True}
-    consumer = KafkaCluster(given=given).consumer(more)
+    cluster = KafkaCluster(given=given)
+    consumer = cluster.consumer(more)
     try:
         return sorted(name for name, state in _states(consumer, prefix).items() if state == _ONGOING)
     except KafkaException as e:
-        raise _unreadable(e, given) from None
+        consumer.poll(0)
+        raise _unreadable(e, cluster) from None
     finally:
         consumer.close()
 
 
 def end(given: properties.Properties, name: str) -> None:
     """Aborts what is open under the transactional id ``name``, and fences its producer."""
+    login = Login()
+    client = producer(given, {"transactional.id": name, "error_cb": login})
     try:
-        producer(given, {"transactional.id": name}).init_transactions(TIMEOUT)
+        client.init_transactions(TIMEOUT)
     except KafkaException as e:
-        raise failure(e, f"Kafka at {given['bootstrap.servers']}, transactional id '{name}'") from None
+        client.poll(0)
+        raise login.failure(e, f"Kafka at {given['bootstrap.servers']}, transactional id '{name}'") from None
 
 
 def _states(consumer: Consumer, prefix: str) -> dict[str, int]:
@@ -91,8 +96,8 @@ def _state(key: bytes, value: bytes | None, prefix: str) -> dict[str, int]:
     return {name: state}
 
 
-def _unreadable(error: KafkaException, given: properties.Properties) -> ConnectorError:
-    found = failure(error, f"Kafka at {given['bootstrap.servers']}, topic '{_TOPIC}'")
+def _unreadable(error: KafkaException, cluster: KafkaCluster) -> ConnectorError:
+    found = cluster.login.failure(error, f"Kafka at {cluster.servers}, topic '{_TOPIC}'")
     if error.args[0].code() == KafkaError.TOPIC_AUTHORIZATION_FAILED:
         found.hint = "Name the transactional ids instead of a prefix, or give the user the right to read it."
     return found

@@ -11,7 +11,7 @@ from confluent_kafka import KafkaError, KafkaException, Message, Producer
 
 from tidemill.connectors.kafka import properties
 from tidemill.connectors.kafka.cluster import TIMEOUT, quiet
-from tidemill.connectors.kafka.failures import failure, refused_property, told
+from tidemill.connectors.kafka.failures import Login, refused_property, told
 from tidemill.errors import ConnectorError
 
 Headers = list[tuple[str, bytes | None]]
@@ -55,14 +55,15 @@ def producer(given: properties.Properties, more: Mapping[str, Any]) -> Producer:
         raise refused_property(e) from None
 
 
-def partitions(client: Producer, topic: str, servers: str) -> int:
+def partitions(client: Producer, login: Login, topic: str, servers: str) -> int:
     """How many the topic has; a broker may make it now."""
     deadline = time.monotonic() + _CREATION_SECONDS
     while True:
         try:
             found = client.list_topics(topic, timeout=TIMEOUT).topics[topic]
         except KafkaException as e:
-            raise failure(e, f"Kafka at {servers}") from None
+            client.poll(0)
+            raise login.failure(e, f"Kafka at {servers}") from None
         if found.error is None:
             return len(found.partitions)
         code = found.error.code()
@@ -118,11 +119,12 @@ class Plain:
     """At least once: an epoch whose publication was cut off by a crash is sent again."""
 
     given: properties.Properties
+    _login: Login = field(default_factory=Login)
     _client: Producer | None = field(default=None, repr=False)
     _counts: dict[str, int] = field(default_factory=dict)
 
     def check(self, topic: str) -> None:
-        self._counts[topic] = partitions(self._producer(), topic, self._servers)
+        self._counts[topic] = partitions(self._producer(), self._login, topic, self._servers)
 
     def recover(self, epoch: int) -> None:
         """Nothing is left open."""
@@ -132,16 +134,20 @@ class Plain:
             if topic not in self._counts:
                 self.check(topic)
         sending = Sending(client=self._producer(), counts=self._counts)
+        self._login.forget()
         try:
             sending.all(records())
             left = sending.client.flush(PATIENCE)
             sending.check()
         except KafkaException as e:
             self._client = None
-            raise failure(e, f"Kafka at {self._servers}, epoch {epoch}") from None
+            raise self._login.failure(e, f"Kafka at {self._servers}, epoch {epoch}") from None
         if left:
             self._client = None
-            raise ConnectorError(f"Kafka at {self._servers} has not taken {left} messages of epoch {epoch}.")
+            said = f"Kafka at {self._servers} has not taken {left} messages of epoch {epoch}"
+            if self._login.refused is not None:
+                raise told(self._login.refused, said)
+            raise ConnectorError(f"{said}.")
 
     def close(self) -> None:
         self._client = None
@@ -152,7 +158,8 @@ class Plain:
 
     def _producer(self) -> Producer:
         if self._client is None:
-            self._client = producer(self.given, {"enable.idempotence": _idempotent(self.given)})
+            more = {"enable.idempotence": _idempotent(self.given), "error_cb": self._login}
+            self._client = producer(self.given, more)
         return self._client
 
 

@@ -26,7 +26,7 @@ from confluent_kafka import Consumer, KafkaError, KafkaException, Producer, Topi
 
 from tidemill.connectors.kafka import properties
 from tidemill.connectors.kafka.cluster import TIMEOUT, KafkaCluster
-from tidemill.connectors.kafka.failures import failure
+from tidemill.connectors.kafka.failures import Login
 from tidemill.connectors.kafka.sending import PATIENCE, Record, Sending, partitions, producer
 from tidemill.errors import CommitUnknownError, ConnectorError, StateError
 from tidemill.files.storage import Storage
@@ -45,7 +45,6 @@ _OF_DATA = frozenset(
         KafkaError.GROUP_AUTHORIZATION_FAILED,
         KafkaError.TRANSACTIONAL_ID_AUTHORIZATION_FAILED,
         KafkaError.INVALID_TRANSACTION_TIMEOUT,
-        KafkaError._AUTHENTICATION,
     }
 )
 """Trying again does not help."""
@@ -66,11 +65,12 @@ class Transactions:
     _group: Consumer | None = field(default=None, repr=False)
     _counts: dict[str, int] = field(default_factory=dict)
     _committing: bool = False
+    _login: Login = field(default_factory=Login)
     _lost: bool = False
 
     def check(self, topic: str) -> None:
-        client = producer(self.given, {})
-        self._counts[topic] = partitions(client, topic, self._servers)
+        client = producer(self.given, {"error_cb": self._login})
+        self._counts[topic] = partitions(client, self._login, topic, self._servers)
 
     def recover(self, epoch: int) -> None:
         recorded = self._patiently(self._recovered, epoch)
@@ -92,6 +92,7 @@ class Transactions:
         deadline, unknown = time.monotonic() + PATIENCE, False
         while True:
             self._committing = False
+            self._login.forget()
             try:
                 return attempt()
             except KafkaException as e:
@@ -99,7 +100,7 @@ class Transactions:
                 self.close()  # step 4: the next producer ends what this one has open
                 if e.args[0].code() in _OF_DATA:
                     raise self._failed(e) from None
-                if time.monotonic() > deadline:
+                if self._login.refused is not None or time.monotonic() > deadline:
                     raise self._given_up(e, epoch) if unknown else self._failed(e) from None
                 time.sleep(_PAUSE)
 
@@ -166,12 +167,16 @@ class Transactions:
                 "error_cb": self._disconnected,
             }
             client = producer(self.given, more)
-            client.init_transactions(TIMEOUT)
+            try:
+                client.init_transactions(TIMEOUT)
+            finally:
+                client.poll(0)  # tells why it failed
             self._client = client
         return self._client
 
-    def _disconnected(self, _: KafkaError) -> None:
+    def _disconnected(self, error: KafkaError) -> None:
         self._lost = True
+        self._login(error)
 
     def _consumer(self) -> Consumer:
         if self._group is None:
@@ -184,7 +189,7 @@ class Transactions:
         return self.given["bootstrap.servers"]
 
     def _failed(self, error: KafkaException) -> ConnectorError:
-        return failure(error, f"Kafka at {self._servers}, transactional id '{self.name}'")
+        return self._login.failure(error, f"Kafka at {self._servers}, transactional id '{self.name}'")
 
     def _forgotten(self, epoch: int) -> CommitUnknownError:
         return CommitUnknownError(

@@ -74,15 +74,18 @@ def split_index(call: ArrayCall) -> Kernel | None:
 
 
 def cast(source: t.LogicalType, target: t.LogicalType) -> Kernel | None:
-    """CAST to a VARCHAR that has room for all values; of whole numbers their digits."""
+    """CAST to a VARCHAR that has room for all values; of whole numbers and decimals their digits."""
     if not isinstance(target, t.VarCharType):
         return None
     if isinstance(source, t.CHARACTER_TYPES) and source.length <= target.length:
         return passed_on
-    whole = isinstance(source, t.INTEGER_TYPES) and target.length == t.MAX_LENGTH
-    return partial(pc.cast, target_type=pa.string()) if whole else None
+    plain = isinstance(source, t.DecimalType) and source.scale < _SCIENTIFIC_SCALE
+    exact = (plain or isinstance(source, t.INTEGER_TYPES)) and target.length == t.MAX_LENGTH
+    return partial(pc.cast, target_type=pa.string()) if exact else None
 
 
+_SCIENTIFIC_SCALE = 7
+"""From which on small decimals are written with an exponent."""
 _TRIMS: dict[str, Kernel] = {"BOTH": pc.utf8_trim, "LEADING": pc.utf8_ltrim, "TRAILING": pc.utf8_rtrim}
 
 

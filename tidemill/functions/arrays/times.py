@@ -101,15 +101,15 @@ def floor(call: ArrayCall) -> Kernel | None:
 
 
 def cast(source: t.LogicalType, target: t.LogicalType, zone: str) -> Kernel | None:
-    """CAST of a timestamp to one of no fewer digits, to its date, or to its text."""
-    if not _is_local(source, zone) or isinstance(source, t.DateType):
+    """CAST of a timestamp to one of no fewer digits, to its date, or to its text; of a date to its text."""
+    if not _is_local(source, zone):
+        return None
+    if isinstance(target, t.VarCharType):
+        return _shown(source) if target.length >= _LONGEST_SHOWN else None
+    if isinstance(source, t.DateType):
         return None
     if isinstance(target, t.DateType):
         return _date
-    if isinstance(target, t.VarCharType):
-        parts = _WHOLE.get(_digits(source))
-        room = target.length >= _LONGEST
-        return partial(_text, 10 ** (6 - _digits(source)), parts) if parts is not None and room else None
     if not isinstance(target, t.TIMESTAMP_TYPES) or _digits(source) > _digits(target):
         return None
     if type(target) is type(source):
@@ -171,11 +171,15 @@ _FIELDS: dict[str, tuple[int, str]] = {
     "SSS": (_UNITS["MILLISECOND"], "MILLISECOND"),
 }
 _FIELD = r"(y+|M+|d+|H+|m+|s+|S+)"
-_SECONDS = ("yyyy", "-", "MM", "-", "dd", " ", "HH", ":", "mm", ":", "ss")
+_DATE_PARTS = ("yyyy", "-", "MM", "-", "dd")
+_SECONDS = (*_DATE_PARTS, " ", "HH", ":", "mm", ":", "ss")
 _MILLIS = 3
 _WHOLE = {0: _SECONDS, _MILLIS: (*_SECONDS, ".", "SSS")}
-"""The text of a timestamp by its digits."""
+"""The text of a timestamp by its digits, of some."""
 _LONGEST = 23
+_LONGEST_SHOWN = 29
+_CARRIED_DIGITS = 6
+"""Of the fraction of a second."""
 _GREGORIAN = pa.scalar(-12_212_553_600 * _SECOND, pa.int64()).cast(pa.timestamp("us"))
 """1583: from here on all calendars agree."""
 _SEPARATOR = re.compile(r"[ :./,_-]*")
@@ -284,6 +288,30 @@ def _text(unit: int, parts: tuple[str, ...], stamps: pa.Array, *_: Value) -> pa.
     return pc.if_else(stamps.is_valid(), _written(parts, valid), pa.scalar(None, pa.string()))
 
 
+def _shown(kind: t.LogicalType) -> Kernel:
+    if isinstance(kind, t.DateType):
+        return _of_days
+    digits = _digits(kind)
+    whole = _WHOLE.get(digits)
+    return partial(_with_fraction, digits) if whole is None else partial(_text, 10 ** (6 - digits), whole)
+
+
+def _of_days(dates: pa.Array) -> pa.Array:
+    days = numbers(dates).astype(np.int64)
+    valid = dates.is_valid().to_numpy(zero_copy_only=False)
+    if not ((days >= _YEARS[0] // _DAY) & (days < _YEARS[1] // _DAY))[valid].all():
+        raise Inexact
+    stamps = with_validity(pa.timestamp("us"), np.where(valid, days, 0) * _DAY, dates)
+    return _text(_DAY, _DATE_PARTS, stamps)
+
+
+def _with_fraction(digits: int, stamps: pa.Array) -> pa.Array:
+    """With exactly so many digits."""
+    columns = _decimal_digits(numbers(stamps) % _SECOND, _CARRIED_DIGITS)[:digits]
+    columns += [np.full(len(stamps), ord("0"), np.uint8)] * (digits - len(columns))
+    return pc.binary_join_element_wise(_text(_SECOND, _SECONDS, stamps), _lettered(columns), ".")
+
+
 def _written(parts: tuple[str, ...], micros: Ints) -> pa.Array:
     """The text of every time. All texts are equally long."""
     columns: list[Values] = []
@@ -292,9 +320,14 @@ def _written(parts: tuple[str, ...], micros: Ints) -> pa.Array:
             columns += _decimal_digits(_field(_FIELDS[part][1], micros), len(part))
         else:
             columns += [np.full(len(micros), ord(character), np.uint8) for character in part]
+    return _lettered(columns)
+
+
+def _lettered(columns: list[Values]) -> pa.Array:
+    """Texts of one letter from each column."""
     data = np.stack(columns, axis=1)
     offsets = np.arange(0, data.size + 1, data.shape[1], dtype=np.int32)
-    return pa.Array.from_buffers(pa.string(), len(micros), [None, pa.py_buffer(offsets), pa.py_buffer(data)])
+    return pa.Array.from_buffers(pa.string(), len(data), [None, pa.py_buffer(offsets), pa.py_buffer(data)])
 
 
 def _decimal_digits(values: Ints, width: int) -> list[Values]:

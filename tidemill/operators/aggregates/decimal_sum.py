@@ -27,11 +27,12 @@ from tidemill.operators.aggregates.api import (
 )
 from tidemill.operators.aggregates.count import count_of, count_weights
 from tidemill.operators.rows.grouped import GroupedRows, WeightKey
+from tidemill.state.layout import DIGITS, EXCESS
 from tidemill.types.decimals import WIDE, rounded
 
 _LOW = np.uint64(0xFFFFFFFF)
 _HALF = np.uint64(32)
-_UNIT = 10**38
+_UNIT: int = 10**DIGITS
 _LIMB = (1 << 64) - 1
 _SAFE = _UNIT >> 64
 """A value whose upper limb lies strictly within +-_SAFE has at most 38 digits."""
@@ -50,7 +51,7 @@ class DecimalSumAccumulator:
     def fields(self) -> tuple[pa.Field, ...]:
         return (
             pa.field(self.name, pa.decimal128(38, self.scale)),
-            pa.field(f"{self.name} EXCESS", pa.int64()),
+            pa.field(self.name + EXCESS, pa.int64()),
         )
 
     def delta(self, rows: GroupedRows) -> Cells:

@@ -78,6 +78,8 @@ class AggregateDeclaration:
     - ``gives_row_value``: the result is the argument of one of the rows.
     - ``gives_only_argument``: over a single row the result is the argument.
     - ``direction``: see ``Direction``.
+    - ``widens``: state over numbers of a narrower type is state over the same numbers of a wider type; not if
+      the state has the numbers as texts.
     """
 
     name: str
@@ -92,4 +94,5 @@ class AggregateDeclaration:
     gives_row_value: bool
     gives_only_argument: bool
     direction: Direction
+    widens: bool
     phases: FlinkPhases

@@ -114,6 +114,7 @@ DECLARATIONS: tuple[AggregateDeclaration, ...] = (
         gives_row_value=False,
         gives_only_argument=False,
         direction=Direction.ANY,
+        widens=False,
         phases=FlinkPhases(
             two_phase=True,
             split=False,

@@ -48,6 +48,12 @@ def counts_null(call: AggregateSpec) -> bool:
     return call.user is not None or (declaration is not None and declaration.counts_null)
 
 
+def widens(function: str) -> bool:
+    """Whether state of the aggregate ``function`` over a type is its state over a wider type."""
+    declaration = declared(function)
+    return declaration is not None and declaration.widens
+
+
 def merges(call: AggregateSpec, exact: Callable[[pa.DataType], bool]) -> bool:
     """Whether results of ``call`` over parts of the rows give its result over all rows.
 

@@ -38,6 +38,7 @@ DECLARATIONS: tuple[AggregateDeclaration, ...] = (
         gives_row_value=False,
         gives_only_argument=False,
         direction=Direction.ANY,
+        widens=True,
         phases=FlinkPhases(
             two_phase=False,
             split=True,

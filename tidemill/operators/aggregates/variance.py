@@ -125,6 +125,7 @@ def _declaration(name: str, *, sample: bool, root: bool) -> AggregateDeclaration
         gives_row_value=False,
         gives_only_argument=False,
         direction=Direction.ANY,
+        widens=True,
         phases=FlinkPhases(
             two_phase=True,
             split=False,

@@ -15,7 +15,7 @@ import pyarrow as pa
 
 from tidemill.changelog.columns import Vec, to_arrow
 from tidemill.changelog.watermarks import END, NONE, WATERMARK_COLUMN
-from tidemill.operators.api import TIMER, EpochContext
+from tidemill.operators.api import TIMER, EpochContext, KeptRows
 from tidemill.operators.match.operator import MICROSECONDS, MatchSpec
 from tidemill.state.store import StateStore
 
@@ -29,6 +29,10 @@ class MatchByClockSpec:
     @property
     def fingerprint(self) -> str:
         return hashlib.sha256(f"by-clock {self.inner.fingerprint}".encode()).hexdigest()[:16]
+
+    @property
+    def kept_rows(self) -> KeptRows:
+        return self.inner.kept_rows
 
     def output_schema(self) -> pa.Schema:
         return self.inner.output_schema()

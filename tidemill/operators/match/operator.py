@@ -23,7 +23,7 @@ from tidemill.changelog.batch import by_arrival, hashes_of, with_types
 from tidemill.changelog.columns import Ints, Mask, single, vector
 from tidemill.changelog.rowkind import SEQUENCE_COLUMN
 from tidemill.changelog.watermarks import END, WATERMARK_COLUMN
-from tidemill.operators.api import EpochContext
+from tidemill.operators.api import EpochContext, KeptRows
 from tidemill.operators.match.key_slices import key_slices
 from tidemill.operators.match.matcher import OPEN, Attempts, Matcher, Rows
 from tidemill.operators.match.pattern import Paths, Piece, Variable
@@ -32,6 +32,7 @@ from tidemill.operators.rows.entries import Entries, entry_layout, load_entries,
 from tidemill.operators.rows.numbered_keys import Keys
 from tidemill.operators.rows.ordering import OrderKey, codes, sort_rows
 from tidemill.operators.rows.schemas import output_schema
+from tidemill.operators.rows.stored_before import Late
 from tidemill.operators.rows.waiting import WaitingRows, each_copy
 from tidemill.state.layout import Layout
 from tidemill.state.run import HASH
@@ -44,7 +45,8 @@ _START = "$start"
 @dataclass(frozen=True, kw_only=True)
 class MatchSpec:
     """``columns``: all that is kept of a row, (name, type); ``keys`` among them; ``order``: the time first.
-    ``within`` in milliseconds. ``results``: output columns and the pieces they show, after the keys."""
+    ``within`` in milliseconds. ``results``: output columns and the pieces they show, after the keys.
+    ``late``: columns that rows stored before lack, and since when rows have them; None: they go by place."""
 
     columns: tuple[tuple[str, pa.DataType], ...]
     keys: tuple[str, ...]
@@ -56,6 +58,7 @@ class MatchSpec:
     within: int | None = None
     sequence: bool = False
     keeps_time: bool = False
+    late: Late | None = None
 
     @property
     def fingerprint(self) -> str:
@@ -65,9 +68,14 @@ class MatchSpec:
     @cached_property
     def waiting(self) -> WaitingRows:
         """Rows that the watermark has not reached."""
-        return WaitingRows(
-            name="rows", columns=(*self.columns, (SEQUENCE_COLUMN, pa.int64())), keys=self.keys
-        )
+        columns = (*self.columns, (SEQUENCE_COLUMN, pa.int64()))
+        return WaitingRows(name="rows", columns=columns, keys=self.keys, late=self.late)
+
+    @property
+    def kept_rows(self) -> KeptRows:
+        """Conditions are a part of the pattern: what they look at all rows have."""
+        order = frozenset(key.name for key in self.order)
+        return KeptRows(layouts=(self.waiting.layout, self.open, self.wake), needed=order)
 
     @cached_property
     def open(self) -> Layout:
@@ -75,7 +83,7 @@ class MatchSpec:
         types = dict(self.columns)
         keys = tuple(pa.field(name, types[name]) for name in self.keys)
         values = tuple(pa.field(name, types[name]) for name in self.kept)
-        return entry_layout("open", keys, (*values, pa.field(_START, pa.bool_())), 0)
+        return entry_layout("open", keys, (*values, pa.field(_START, pa.bool_())), 0, self.late)
 
     @cached_property
     def wake(self) -> Layout:

@@ -30,13 +30,14 @@ from tidemill.changelog.columns import Ints, Mask, Vec, single, to_arrow, vector
 from tidemill.changelog.rowkind import SEQUENCE_COLUMN
 from tidemill.changelog.watermarks import END, NONE, WATERMARK_COLUMN
 from tidemill.operators.aggregates.api import AggregateSpec
-from tidemill.operators.api import HASH_COLUMN, EpochContext
+from tidemill.operators.api import HASH_COLUMN, EpochContext, KeptRows
 from tidemill.operators.group_aggregate.operator import GroupAggregateSpec
 from tidemill.operators.group_aggregate.per_record import values_after_each
 from tidemill.operators.over.lateness import Dues, latest_emitted
 from tidemill.operators.over.operator import OverFunction, evaluated
 from tidemill.operators.rows.entries import Entries, entry_layout, load_entries, put_entries
 from tidemill.operators.rows.numbered_keys import Keys
+from tidemill.operators.rows.stored_before import Late
 from tidemill.operators.rows.waiting import WaitingRows, each_copy
 from tidemill.state.layout import Layout
 from tidemill.state.store import StateStore
@@ -52,7 +53,8 @@ _RANKS = frozenset({"ROW_NUMBER", "RANK", "DENSE_RANK"})
 class OverByTimeSpec:
     """``columns``: the row, (name, type); ``time``: the time attribute among them, by which all ``functions``
     are ordered; ``lag``: how many rows LAG looks back at most, None if a row says it; ``equal_in_time``: a
-    row of the watermark's own time is not late, as to Flink's Deduplicate and not to its OVER."""
+    row of the watermark's own time is not late, as to Flink's Deduplicate and not to its OVER. ``late``:
+    columns that rows stored before lack, and since when rows have them; None: they go by place."""
 
     columns: tuple[tuple[str, pa.DataType], ...]
     partition: tuple[str, ...]
@@ -64,6 +66,7 @@ class OverByTimeSpec:
     sequence: bool = False
     keeps_time: bool = False
     equal_in_time: bool = False
+    late: Late | None = None
 
     @property
     def fingerprint(self) -> str:
@@ -74,7 +77,16 @@ class OverByTimeSpec:
     def waiting(self) -> WaitingRows:
         """Rows by the watermark that they are due at."""
         columns = (*self.columns, (SEQUENCE_COLUMN, pa.int64()))
-        return WaitingRows(name="waiting", columns=columns, keys=self.partition)
+        return WaitingRows(name="waiting", columns=columns, keys=self.partition, late=self.late)
+
+    @property
+    def kept_rows(self) -> KeptRows:
+        """What calls look at is part of them: all rows have it."""
+        looked_at = {a for f in self.functions for a in (*f.call.args, *(key.name for key in f.order))}
+        layouts = [self.waiting.layout]
+        layouts += [self.history] * bool(self.framed) + [self.forgetting] * (self.memory is not None)
+        layouts += self.group.evolving if self.running else ()
+        return KeptRows(layouts=tuple(layouts), needed=frozenset({self.time, *looked_at}))
 
     @cached_property
     def keys(self) -> tuple[pa.Field, ...]:
@@ -101,7 +113,7 @@ class OverByTimeSpec:
     def history(self) -> Layout:
         types = dict(self.columns)
         values = tuple(pa.field(n, types[n]) for n in self.seen)
-        return entry_layout("history", self.keys, values, self.state_ttl)
+        return entry_layout("history", self.keys, values, self.state_ttl, self.late)
 
     @cached_property
     def forgetting(self) -> Layout:

@@ -124,12 +124,15 @@ def _(node: p.Calc, lineages: Lineages) -> Lineage:
     if node.condition is not None:
         rows = hashed(joined("Filter", [rows, text_of(node.condition, below.columns)]))
     columns: list[str] = []
+    carried: list[str] = []
     for expr in node.projections:
         column = column_of(expr, below.columns)
         # Two calls of a non-deterministic expression are two values.
         used_names = () if is_deterministic(expr) else (*below.columns, *columns)
         columns.append(free_name(column, used_names))
-    return Lineage(rows, tuple(columns), lineages.expression_texts(node.projections, node.input))
+        carried.append(below.carried[expr.index] if isinstance(expr, InputRef) else columns[-1])
+    texts = lineages.expression_texts(node.projections, node.input)
+    return Lineage(rows, tuple(columns), texts, tuple(carried))
 
 
 @node_name.register

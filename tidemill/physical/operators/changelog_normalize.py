@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 from tidemill.changelog.rowkind import RowKind
 from tidemill.physical import nodes as p
 from tidemill.physical.digests import canonical, hashed, joined
@@ -48,7 +50,7 @@ def _(node: p.ChangelogNormalize, lineages: Lineages) -> Lineage:
     condition = "" if node.condition is None else text_of(node.condition, below.columns)
     settings = [canonical(x) for x in (node.versions, node.state_ttl)]
     parts = [below.rows, condition, *settings, *unordered_columns(node.keys, below)]
-    return Lineage(hashed(joined("Normalize", parts)), below.columns, below.texts)
+    return replace(below, rows=hashed(joined("Normalize", parts)), kept="")
 
 
 @attributes.register

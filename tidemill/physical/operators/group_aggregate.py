@@ -106,9 +106,11 @@ def _(node: p.GroupAggregate, lineages: Lineages) -> Lineage:
     shared = [canonical(node.reuse)] * (node.reuse is not None)
     settings = [str(node.state_ttl), *shared, *["versions"] * node.versions]
     rows = hashed(joined("Group", [below.rows, *keys, *settings]))
-    own = [*(lineages.call(call, below.columns) for call in node.calls), *["mark"] * node.marked]
+    marks = ["mark"] * node.marked
+    own = [*(lineages.call(call, below.columns) for call in node.calls), *marks]
+    stored = [*(lineages.stored_call(call, below) for call in node.calls), *marks]
     texts = [*lineages.call_texts(node.calls, node.input), *["changed calls"] * node.marked]
-    return computed(below, node.keys, rows, own, texts)
+    return computed(below, node.keys, rows, own, texts, stored)
 
 
 @node_name.register
@@ -170,8 +172,10 @@ stands_above.register(p.AggregatePart, lambda runs, shown: True)
 @lineage_of.register
 def _(node: p.AggregatePart, lineages: Lineages) -> Lineage:
     below = lineages.of(node.input)
-    columns, texts = (tuple(all_[c] for c in node.columns) for all_ in (below.columns, below.texts))
-    return Lineage(below.rows, columns, texts)
+    columns, texts, carried = (
+        tuple(all_[c] for c in node.columns) for all_ in (below.columns, below.texts, below.carried)
+    )
+    return Lineage(below.rows, columns, texts, carried)
 
 
 @note_of_above.register

@@ -136,8 +136,12 @@ def join_lineage(
     shown_columns, texts = (
         (both[: len(left.columns)], left.texts) if filters else (both, left.texts + right.texts)
     )
-    columns = tuple(f"#{hashed(joined(rows, [c]))}" for i, c in enumerate(shown_columns) if i != hidden)
-    return Lineage(rows, columns, tuple(text for i, text in enumerate(texts) if i != hidden))
+    carried = sides_of(left.carried, right.carried)[: len(shown_columns)]
+    columns, stored = (
+        tuple(f"#{hashed(joined(rows, [c]))}" for i, c in enumerate(given) if i != hidden)
+        for given in (shown_columns, carried)
+    )
+    return Lineage(rows, columns, tuple(text for i, text in enumerate(texts) if i != hidden), stored)
 
 
 def _of_key(node: p.Join, index: int) -> list[str]:

@@ -5,11 +5,13 @@ from __future__ import annotations
 from dataclasses import replace
 
 from tidemill.physical import nodes as p
-from tidemill.physical.digests import incidental
+from tidemill.physical.digests import canonical, hashed, incidental, joined
 from tidemill.physical.explain.attributes.dispatch import attributes
 from tidemill.physical.explain.attributes.texts import Attributes, bracket, names
 from tidemill.physical.explain.notes import runs_otherwise
 from tidemill.physical.explain.printer import Form, Printer
+from tidemill.physical.lineage import Lineages, lineage_of
+from tidemill.physical.lineage_text import Lineage, computed, text_of
 from tidemill.physical.running import running
 from tidemill.physical.traits.arrival import arrival_of, as_inputs
 from tidemill.physical.traits.changelog_mode import (
@@ -25,6 +27,7 @@ from tidemill.physical.traits.changelog_mode import (
 from tidemill.physical.traits.event_time import passes_watermarks
 from tidemill.physical.traits.keys import NO_KEYS, Keys, derived_keys
 from tidemill.physical.traits.mini_batch import always
+from tidemill.types.widening import family_of, kind_of
 
 modifications.register(p.LookupJoin, kinds_of_inputs)
 arrival_of.register(p.LookupJoin, as_inputs)
@@ -71,3 +74,21 @@ def _(node: p.LookupJoin, form: Form) -> Attributes:
 @runs_otherwise.register
 def _(shown: p.LookupJoin, runs: p.PhysicalNode) -> list[str]:
     return [] if insert_only(runs.inputs[0]) else ["keeps the rows that were found"]
+
+
+@lineage_of.register
+def _(node: p.LookupJoin, lineages: Lineages) -> Lineage:
+    """A lookup finds whole rows, whatever the query shows of them."""
+    below = lineages.of(node.input)
+    table = lineages.identities.table(node.table, dict(node.options))
+    types = [str(f.type.with_nullable(True)) for f in node.fields[len(below.columns) :]]
+    found, stored = (
+        [joined(c, [table, kind(text)]) for c, text in zip(node.columns, types, strict=True)]
+        for kind in (kind_of, family_of)
+    )
+    keys = sorted(joined(node.columns[column], [below.columns[own]]) for own, column in node.keys)
+    both = (*below.columns, *found)
+    condition = "" if node.condition is None else text_of(node.condition, both)
+    settings = [canonical(node.kind), canonical(node.retry), condition]
+    rows = hashed(joined("Lookup", [below.rows, table, *settings, *keys]))
+    return computed(below, range(len(below.columns)), rows, found, node.columns, stored)

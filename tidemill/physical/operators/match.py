@@ -6,11 +6,14 @@ from tidemill.errors import NotSupportedError
 from tidemill.physical import nodes as p
 from tidemill.physical.context import PlannerContext
 from tidemill.physical.conversion import convert, convert_node
+from tidemill.physical.digests import canonical, hashed, joined
 from tidemill.physical.explain.attributes.dispatch import attributes, node_name
 from tidemill.physical.explain.attributes.texts import Attributes, order_by
 from tidemill.physical.explain.patterns import pattern_attributes
 from tidemill.physical.explain.printer import Form, Printer
 from tidemill.physical.finish import PENDING, exchange, finish
+from tidemill.physical.lineage import Lineages, lineage_of
+from tidemill.physical.lineage_text import Lineage, computed, text_of
 from tidemill.physical.traits.arrival import Arrival, arrival_of
 from tidemill.physical.traits.changelog_mode import (
     insert_only,
@@ -72,3 +75,17 @@ def _(node: p.Match, form: Form) -> Attributes:
         ("orderBy", order_by(node.order, node.input)),
         *pattern_attributes(node.pattern, node.definitions, node.measures, node.fields, inputs),
     ]
+
+
+@lineage_of.register
+def _(node: p.Match, lineages: Lineages) -> Lineage:
+    """Measures only show what is kept."""
+    below = lineages.of(node.input)
+    settings = [canonical(node.pattern), *(below.columns[key] for key in node.partition)]
+    order = [text_of(key, below.columns) for key in node.order]
+    definitions = sorted(node.definitions, key=lambda definition: definition[0])
+    conditions = [joined(str(number), [text_of(x, below.columns)]) for number, x in definitions]
+    rows = hashed(joined("Match", [below.rows, *settings, *order, *conditions]))
+    own = [text_of(measure, below.columns) for measure in node.measures]
+    texts = [field.name for field in node.fields[len(node.partition) :]]
+    return computed(below, node.partition, rows, own, texts)

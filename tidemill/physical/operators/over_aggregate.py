@@ -141,7 +141,7 @@ def _(node: p.OverAggregate, lineages: Lineages) -> Lineage:
     texts = [f"{call.function} OVER" for call in node.calls]
     own = [joined(call, partition) for call in calls]
     lineage = computed(below, range(len(below.columns)), rows, own, texts)
-    return Lineage(rows, lineage.columns, lineage.texts, kept_rows)
+    return replace(lineage, kept=kept_rows)
 
 
 @attributes.register

@@ -131,14 +131,14 @@ def rank_lineage(node: p.Rank, below: Lineage, *more: str) -> Lineage:
     settings = [
         canonical(x) for x in (node.function, node.time, node.keeps_latest, node.versions, node.state_ttl)
     ]
-    order = [text_of(key, below.columns) for key in node.order]
+    order = [text_of(key, below.carried) for key in node.order]
     parts = [below.rows, *settings, *more, *order, *unordered_columns(node.partition, below)]
     kept_rows = hashed(joined(type(node).__name__, parts))
     rows = hashed(joined(kept_rows, [str(node.start), str(node.end)]))
     every = range(len(below.columns))
     rank = ["rank"] * node.with_rank
     ranked = computed(below, every, rows, rank, rank)
-    return Lineage(rows, ranked.columns, ranked.texts, kept_rows)
+    return replace(ranked, kept=kept_rows)
 
 
 @execution_name.register

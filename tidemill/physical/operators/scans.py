@@ -30,7 +30,7 @@ from tidemill.physical.traits.event_time import passes_watermarks
 from tidemill.physical.traits.keys import NO_KEYS, Keys, derived_keys
 from tidemill.physical.traits.mini_batch import always, starts_bundles
 from tidemill.plan.expressions import Expr
-from tidemill.types.widening import kind_of
+from tidemill.types.widening import family_of, kind_of
 
 
 @arrival_of.register(p.TableSourceScan)
@@ -77,11 +77,14 @@ incidental(p.TableSourceScan, "options", "filters", "projected")
 def _(node: p.TableSourceScan, lineages: Lineages) -> Lineage:
     rows = lineages.identities.table(node.table, dict(node.options))
     metadata = {c.name: c.metadata_key or "" for c in node.table.columns}
-    columns = (
-        f"{c}#{hashed(joined(c, [rows, metadata.get(c, ''), kind_of(str(f.type))]))}"
-        for c, f in zip(node.columns, node.fields, strict=True)
+    columns, carried = (
+        tuple(
+            f"{c}#{hashed(joined(c, [rows, metadata.get(c, ''), kind(str(f.type))]))}"
+            for c, f in zip(node.columns, node.fields, strict=True)
+        )
+        for kind in (kind_of, family_of)
     )
-    return Lineage(rows, tuple(columns), node.columns)
+    return Lineage(rows, columns, node.columns, carried)
 
 
 @attributes.register

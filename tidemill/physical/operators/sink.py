@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 from tidemill.physical import nodes as p
 from tidemill.physical.digests import canonical, hashed, incidental, joined
 from tidemill.physical.explain.attributes.dispatch import attributes
@@ -42,7 +44,7 @@ def _(node: p.Sink, lineages: Lineages) -> Lineage:
     settings = [canonical(x) for x in (node.conflict, node.state_ttl)]
     every = below.columns if keeps_greatest_row(node) else ()
     rows = hashed(joined("Sink", [below.rows, *settings, *keys, *every]))
-    return Lineage(rows, below.columns, below.texts)
+    return replace(below, rows=rows, kept="")
 
 
 @attributes.register

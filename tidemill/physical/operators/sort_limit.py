@@ -55,10 +55,10 @@ incidental(p.SortLimit, "upsert_key")
 @lineage_of.register
 def _(node: p.SortLimit, lineages: Lineages) -> Lineage:
     below = lineages.of(node.input)
-    order = [text_of(key, below.columns) for key in node.order]
+    order = [text_of(key, below.carried) for key in node.order]
     kept_rows = hashed(joined("Limit", [below.rows, canonical(node.state_ttl), *order]))
     rows = hashed(joined(kept_rows, [canonical(node.offset), canonical(node.fetch)]))
-    return Lineage(rows, below.columns, below.texts, kept_rows)
+    return replace(below, rows=rows, kept=kept_rows)
 
 
 @node_name.register

@@ -32,8 +32,11 @@ passes_watermarks.register(p.Union, always)
 def _(node: p.Union, lineages: Lineages) -> Lineage:
     inputs = sorted((lineages.of(i) for i in node.inputs), key=lambda branch: branch.rows)
     rows = hashed(joined("Union", [i.rows for i in inputs]))
-    columns = zip(*(i.columns for i in inputs), strict=True)
-    return Lineage(rows, tuple(f"#{hashed(joined(rows, list(c)))}" for c in columns), inputs[0].texts)
+    columns, carried = (
+        tuple(f"#{hashed(joined(rows, list(c)))}" for c in zip(*branches, strict=True))
+        for branches in ([i.columns for i in inputs], [i.carried for i in inputs])
+    )
+    return Lineage(rows, columns, inputs[0].texts, carried)
 
 
 @attributes.register

@@ -105,7 +105,8 @@ def _(node: p.WindowAggregate, lineages: Lineages) -> Lineage:
     spread = [] if node.spread is None else _spread(node.spread, below.columns)
     rows = hashed(joined("Window", [below.rows, *keys, below.columns[node.time], *settings, *spread]))
     own = [*(lineages.call(call, below.columns) for call in node.calls), *node.properties]
-    return computed(below, node.keys, rows, own, texts)
+    stored = [*(lineages.stored_call(call, below) for call in node.calls), *node.properties]
+    return computed(below, node.keys, rows, own, texts, stored)
 
 
 def _spread(spread: p.Spread, below: Columns) -> list[str]:

@@ -22,10 +22,16 @@ from functools import partial
 from tidemill.errors import StateError
 from tidemill.operators.rows.stored_before import is_mark
 from tidemill.physical.identities import RULES
-from tidemill.runtime.checkpoint.identity import JobIdentity, changed_fact, difference, lost_part
+from tidemill.runtime.checkpoint.identity import (
+    JobIdentity,
+    changed_fact,
+    changed_functions,
+    difference,
+    lost_part,
+)
 from tidemill.runtime.checkpoint.operator_schema import CallSchema, ColumnSchema, OperatorSchema
 from tidemill.state.growing_types import grows
-from tidemill.types.widening import is_wider
+from tidemill.types.widening import family_of, is_wider, kind_of
 
 _OTHER = (
     "Run the query that made it, or start this one in a new directory, without a savepoint. With "
@@ -36,6 +42,9 @@ _LEFT_OUT = (
     "does not need is left out."
 )
 _NOT_NULL = " NOT NULL"
+_OTHER_DIGITS = (
+    "; the input takes rows back, and a number that came before comes back by other digits in this type"
+)
 _TAKEN_BACK = {True: "may be taken back", False: "only come"}
 Part = Callable[..., "Change"]
 
@@ -104,6 +113,7 @@ def evolution(stored: JobIdentity, wanted: JobIdentity) -> Evolution:
     if stored.rules < RULES or wanted.rules < RULES:
         return _by_older_rules(stored, wanted)
     changes = [*_facts(stored, wanted), *_operators(stored, wanted), *_rows(stored, wanted)]
+    changes += _functions(stored, wanted)
     same = (stored.fingerprint, stored.operators) == (wanted.fingerprint, wanted.operators)
     if not any(change.verdict is Verdict.REFUSED for change in changes):
         told = {change.part for change in changes if change.verdict is Verdict.REPLACED}
@@ -128,6 +138,13 @@ def _facts(stored: JobIdentity, wanted: JobIdentity) -> Iterator[Change]:
     fact = changed_fact(stored, wanted)
     if fact:
         yield Change(operator="the job", part="", verdict=Verdict.REFUSED, detail=fact)
+
+
+def _functions(stored: JobIdentity, wanted: JobIdentity) -> Iterator[Change]:
+    """What the users' functions were when they made the state is told: their results may be others now."""
+    for name in changed_functions(stored, wanted):
+        detail = "its code has changed, its version has not"
+        yield Change(operator=f"function {name}", part="", verdict=Verdict.KEPT, detail=detail)
 
 
 def _operators(stored: JobIdentity, wanted: JobIdentity) -> Iterator[Change]:
@@ -195,7 +212,7 @@ def _compared(then: OperatorSchema, now: OperatorSchema) -> Iterator[Change]:
         part = partial(Change, operator=now.text, part=call.text)
         stored = before.get(call.id)
         if stored is not None:
-            yield _stayed(part, stored, call)
+            yield _stayed(part, stored, call, retracts=now.retracts)
         elif call.name in replaced:
             yield _replaced(_new(part, call, now, apart), replaced.pop(call.name), call)
         else:
@@ -219,19 +236,21 @@ def _columns(then: OperatorSchema, now: OperatorSchema) -> Iterator[Change]:
         if known is None or (column.needed and column.since):
             yield _new_column(part, column, lost=any(now.changing) and not now.finds)
         else:
-            yield _same_column(part, known, column)
+            yield _same_column(part, known, column, retracts=any(now.changing))
     here = {column.id for column in now.columns}
     for column in then.columns:
         if column.id not in here:
             yield Change(operator=now.text, part=column.text, verdict=Verdict.DROPPED)
 
 
-def _same_column(part: Part, then: ColumnSchema, now: ColumnSchema) -> Change:
+def _same_column(part: Part, then: ColumnSchema, now: ColumnSchema, *, retracts: bool) -> Change:
     before, here = (column.type.partition(" *")[0] for column in (then, now))
     changed = f"{then.text} of {before}, now of {here}"
     may_be_null = here.endswith(_NOT_NULL) and not before.endswith(_NOT_NULL)
     if may_be_null or not is_wider(before, here):
         return part(verdict=Verdict.REFUSED, detail=f"it has {changed}")
+    if retracts and kind_of(before) != kind_of(here):
+        return part(verdict=Verdict.REFUSED, detail=f"it has {changed}{_OTHER_DIGITS}")
     if before.removesuffix(_NOT_NULL) == here.removesuffix(_NOT_NULL):
         return part(verdict=Verdict.KEPT)
     return part(verdict=Verdict.CONVERTED, detail=changed)
@@ -266,14 +285,18 @@ def _other_rows(then: OperatorSchema, now: OperatorSchema) -> str:
     return ""
 
 
-def _stayed(part: Part, then: CallSchema, now: CallSchema) -> Change:
+def _stayed(part: Part, then: CallSchema, now: CallSchema, *, retracts: bool) -> Change:
     if (then.type, then.arg_types) == (now.type, now.arg_types):
         return part(verdict=Verdict.KEPT)
     changed = f"{then.text} of {', '.join(then.arg_types)}, now of {', '.join(now.arg_types)}"
-    pairs = zip(then.arg_types, now.arg_types, strict=True)
-    if all(is_wider(a, b) for a, b in pairs) and is_wider(then.type, now.type):
-        return part(verdict=Verdict.CONVERTED, detail=changed)
-    return part(verdict=Verdict.REFUSED, detail=f"it has {changed}")
+    pairs = list(zip(then.arg_types, now.arg_types, strict=True))
+    # Of the result nothing is stored but sums, which keep digits that their type has no room for.
+    sums = then.type != now.type and family_of(then.type) == family_of(now.type) == "DECIMAL"
+    if not all(is_wider(a, b) for a, b in pairs) or not (sums or is_wider(then.type, now.type)):
+        return part(verdict=Verdict.REFUSED, detail=f"it has {changed}")
+    if retracts and any(kind_of(a) != kind_of(b) for a, b in pairs):
+        return part(verdict=Verdict.REFUSED, detail=f"it has {changed}{_OTHER_DIGITS}")
+    return part(verdict=Verdict.CONVERTED, detail=changed)
 
 
 def _replaced(found: Change, then: CallSchema, now: CallSchema) -> Change:

@@ -28,6 +28,7 @@ from tidemill.operators.rows.ordering import OrderKey
 from tidemill.physical import nodes as p
 from tidemill.physical.conditions import conjunction, conjuncts
 from tidemill.physical.joins.pairwise import known_to_kernels
+from tidemill.physical.names import free_name
 from tidemill.physical.traits.mini_batch import needs_watermark
 from tidemill.plan import nodes as n
 from tidemill.plan.expressions import Call, Cast, Expr, InputRef, Literal
@@ -37,6 +38,7 @@ from tidemill.runtime import graph as g
 from tidemill.runtime.compile.context import CompileContext
 from tidemill.runtime.compile.event_time import sources_of, timed_input
 from tidemill.runtime.compile.residual import CONSTANTS, computed
+from tidemill.runtime.compile.row_names import named_rows
 from tidemill.runtime.compile.schemas import keyed_schema, names
 from tidemill.runtime.compile.shared import build, compile_node
 from tidemill.runtime.spark.expressions import Translator
@@ -49,8 +51,12 @@ _NO_KEYS = Source(keys=(), retracts=False)
 @build.register
 def _(node: p.Match, context: CompileContext, sequenced: bool) -> g.ExecNode:
     parts, timed = match_parts(node, node.input.fields), needs_watermark(node)
+    kept = named_rows(context.state, "match", node, _kept(node, parts))
+    if kept.late is not None:
+        parts = match_parts(node, node.input.fields, names(kept.fields[0]))
     spec = replace(
         parts.spec,
+        late=kept.late,
         sequence=sequenced,
         keeps_time=timed and context.digests.of(node) in context.timed_digests,
     )
@@ -62,13 +68,13 @@ def _(node: p.Match, context: CompileContext, sequenced: bool) -> g.ExecNode:
         columns=names(parts.fields),
         kinds=INSERT_ONLY,
         sequenced=sequenced,
-        operator=context.add_operator("match", node, runs),
+        operator=context.add_operator("match", node, runs, rows=kept),
         spec=runs,
         ports=(
             g.Port(
                 input=below,
                 references=below.columns,
-                columns=below.columns,
+                columns=tuple(name for name, _ in parts.carried),
                 keys=spec.keys,
                 schema=pa.schema([pa.field(*column) for column in (*spec.columns, *hidden)]),
                 timed=timed,
@@ -76,7 +82,7 @@ def _(node: p.Match, context: CompileContext, sequenced: bool) -> g.ExecNode:
         ),
         schema=keyed_schema(parts.fields, INSERT_ONLY, sequenced, spec.keeps_time),
         single=not spec.keys,
-        partitioned=tuple(frozenset({name}) for name in spec.keys),
+        partitioned=tuple(frozenset({f.name}) for f in parts.fields[: len(spec.keys)]),
         keeps_time=spec.keeps_time,
         clocked=frozenset() if timed else sources_of(below),
     )
@@ -91,10 +97,25 @@ def _(node: p.Match, context: CompileContext, sequenced: bool) -> g.ExecNode:
     )
 
 
+def _kept(node: p.Match, parts: MatchParts) -> p.Calc:
+    """The rows that the kernel keeps, as a node of the plan would give them."""
+    return p.Calc(
+        input=node.input,
+        fields=tuple(t.Field(name, x.type) for name, x in parts.carried),
+        projections=tuple(x for _, x in parts.carried),
+        traits=node.input.traits,
+    )
+
+
 def _carrying(parts: MatchParts, below: g.ExecNode, context: CompileContext) -> g.Select:
+    """What the kernel's rows are made of, columns by their names in the plan."""
     translator = Translator(columns=below.columns, zone=context.zone)
+    columns: list[str] = []
+    for number, (_, x) in enumerate(parts.carried):
+        name = below.columns[x.index] if isinstance(x, InputRef) else f"c{number}"
+        columns.append(free_name(name, columns))
     return g.Select(
-        columns=tuple(name for name, _ in parts.carried),
+        columns=tuple(columns),
         kinds=below.kinds,
         sequenced=below.sequenced,
         input=below,
@@ -116,8 +137,11 @@ class MatchParts:
     outputs: tuple[Expr, ...]
 
 
-def match_parts(node: p.Match | n.MatchRecognize, inputs: tuple[t.Field, ...]) -> MatchParts:
-    carried = _Carried()
+def match_parts(
+    node: p.Match | n.MatchRecognize, inputs: tuple[t.Field, ...], columns_of_rows: tuple[str, ...] = ()
+) -> MatchParts:
+    """``columns_of_rows``: what the carried columns are called, if they are known."""
+    carried = _Carried(columns_of_rows)
     columns = [InputRef(type=inputs[i].type, index=i) for i in node.partition]
     keys = tuple(dict.fromkeys(carried.add(c) for c in columns))
     order = tuple(
@@ -136,7 +160,8 @@ def match_parts(node: p.Match | n.MatchRecognize, inputs: tuple[t.Field, ...]) -
     measures = _Pieces(carried, "m")
     shown = [_picked(m, measures, len(keys)) for m in node.measures]
     key_types = dict(zip((carried.add(c) for c in columns), (c.type for c in columns), strict=True))
-    fields = [t.Field(name, key_types[name]) for name in keys]
+    shown_keys = tuple(f"c{i}" for i in range(len(keys)))
+    fields = [t.Field(c, key_types[name]) for c, name in zip(shown_keys, keys, strict=True)]
     fields += [t.Field(name, kind) for name, (_, kind) in measures.found.items()]
     after = node.pattern.after
     spec = MatchSpec(
@@ -159,13 +184,15 @@ def match_parts(node: p.Match | n.MatchRecognize, inputs: tuple[t.Field, ...]) -
 class _Carried:
     """Columns of the kernel's rows; equal expressions are one."""
 
+    names: tuple[str, ...] = ()
     columns: dict[str, Expr] = field(default_factory=dict)
 
     def add(self, expr: Expr) -> str:
         for name, known in self.columns.items():
             if known == expr:
                 return name
-        name = f"c{len(self.columns)}"
+        number = len(self.columns)
+        name = self.names[number] if self.names else f"c{number}"
         self.columns[name] = expr
         return name
 

@@ -25,7 +25,7 @@ from tidemill.runtime.compile.context import CompileContext
 from tidemill.runtime.compile.keyed import keyed
 from tidemill.runtime.compile.over_time import over_time
 from tidemill.runtime.compile.rank import refuse_arrival_order
-from tidemill.runtime.compile.row_names import named_rows, over_calls
+from tidemill.runtime.compile.row_names import NamedRows, named_rows, over_calls
 from tidemill.runtime.compile.schemas import columns_of, names
 from tidemill.runtime.compile.shared import build
 from tidemill.types import logical as t
@@ -37,8 +37,8 @@ MILLISECONDS_A_DAY = 86_400_000
 @build.register
 def _(node: p.OverAggregate, context: CompileContext, sequenced: bool) -> g.ExecNode:
     bottom, windows = _chain(node)
-    rows = None if node.time else named_rows(context.state, "over", node, bottom.input)
-    inputs = bottom.input.fields if rows is None else rows.fields[0]
+    rows = named_rows(context.state, "over", node, bottom.input)
+    inputs = rows.fields[0]
     taken = names(inputs)
     for call in node.calls:
         refuse_arrival_order(bottom.input, call.order)
@@ -50,13 +50,13 @@ def _(node: p.OverAggregate, context: CompileContext, sequenced: bool) -> g.Exec
     for function in functions:
         check_supported(function.call)
     joined = replace(node, input=bottom.input)
-    if rows is None:
-        by_time = _by_time(joined, node, functions, context, sequenced)
-        if node.time == "ROWTIME":
-            return over_time(by_time, "over", joined, node, node.fields, context)
-        return keyed(joined, by_time, "over", by_time.partition, context, sequenced, whole=node)
     asked = [call for window, _ in windows for call in window.calls]
     rows = replace(rows, calls=over_calls(context.state, bottom.input, asked, rows))
+    if node.time:
+        by_time = _by_time(joined, node, functions, rows, context, sequenced)
+        if node.time == "ROWTIME":
+            return over_time(by_time, "over", joined, node, node.fields, context, rows)
+        return keyed(joined, by_time, "over", by_time.partition, context, sequenced, rows=rows, whole=node)
     spec = OverSpec(
         columns=columns_of(inputs),
         partition=rows.keys(node.calls[0].partition),
@@ -74,17 +74,19 @@ def _by_time(
     joined: p.OverAggregate,
     whole: p.OverAggregate,
     functions: tuple[OverFunction, ...],
+    rows: NamedRows,
     context: CompileContext,
     sequenced: bool,
 ) -> OverByTimeSpec:
     """Windows by time; ``joined`` stands for all of ``whole`` over their common input."""
-    call = joined.calls[0]
+    call, inputs = joined.calls[0], rows.fields[0]
     return OverByTimeSpec(
-        columns=columns_of(joined.input.fields),
-        partition=tuple(joined.input.fields[i].name for i in call.partition),
-        time=joined.input.fields[call.order[0].index].name,
+        columns=columns_of(inputs),
+        partition=rows.keys(call.partition),
+        time=inputs[call.order[0].index].name,
         functions=functions,
-        lag=_lag(functions, joined.input),
+        lag=_lag(functions, joined.input, names(inputs)),
+        late=rows.late,
         by_clock=whole.time == "PROCTIME",
         state_ttl=whole.state_ttl,
         sequence=sequenced,
@@ -92,21 +94,22 @@ def _by_time(
     )
 
 
-def _lag(functions: tuple[OverFunction, ...], source: p.PhysicalNode) -> int | None:
-    """How many rows LAG looks back at most; None where that is not a constant."""
-    steps = [_steps(f, source) for f in functions if f.call.function == "LAG"]
+def _lag(functions: tuple[OverFunction, ...], source: p.PhysicalNode, columns: tuple[str, ...]) -> int | None:
+    """How many rows LAG looks back at most; None where that is not a constant. ``columns``: what functions
+    call those of ``source``."""
+    steps = [_steps(f, source, columns) for f in functions if f.call.function == "LAG"]
     known = [s for s in steps if s is not None]
     return max(known, default=0) if len(known) == len(steps) else None
 
 
-def _steps(function: OverFunction, source: p.PhysicalNode) -> int | None:
+def _steps(function: OverFunction, source: p.PhysicalNode, columns: tuple[str, ...]) -> int | None:
     if len(function.call.args) == 1:
         return 1
     while isinstance(source, PASSING):
         source = source.input
     if not isinstance(source, p.Calc):
         return None
-    expr = source.projections[names(source.fields).index(function.call.args[1])]
+    expr = source.projections[columns.index(function.call.args[1])]
     value = constant(expr)
     return value if isinstance(value, int) and value >= 0 else None
 

@@ -56,21 +56,24 @@ def _(node: p.Rank, context: CompileContext, sequenced: bool) -> g.ExecNode:
 
 def _first(node: p.Rank, context: CompileContext, sequenced: bool) -> g.ExecNode:
     """The first row of each key by event time: that which is numbered 1 when the watermark has reached it."""
-    inputs = node.input.fields
+    rows = named_rows(context.state, "first", node, node.input)
+    inputs = rows.fields[0]
     number = AggregateSpec(function="ROW_NUMBER", args=(), arg_types=(), result=pa.int64(), name=_PLACE)
     frame = Frame(rows=True, lower=None, upper=0)
     spec = OverByTimeSpec(
         columns=columns_of(inputs),
-        partition=tuple(inputs[i].name for i in node.partition),
+        partition=rows.keys(node.partition),
         time=inputs[node.order[0].index].name,
+        late=rows.late,
         functions=(OverFunction(call=number, order=order_keys(node.order, inputs), frame=frame),),
         state_ttl=node.state_ttl,
         sequence=sequenced,
         keeps_time=context.digests.of(node) in context.timed_digests,
         equal_in_time=True,
     )
-    numbered = over_time(spec, "first", node, node, (*inputs, Field(_PLACE, BIGINT)), context)
-    first = g.choice(numbered, names(node.fields), names(inputs), sequenced)
+    own = node.input.fields
+    numbered = over_time(spec, "first", node, node, (*own, Field(_PLACE, BIGINT)), context, rows)
+    first = g.choice(numbered, names(node.fields), names(own), sequenced)
     return replace(first, condition=f"{quote(_PLACE)} = 1")
 
 

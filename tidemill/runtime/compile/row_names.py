@@ -106,7 +106,7 @@ def _column_ids(inputs: Sequence[Lineage]) -> list[list[str]]:
     found = []
     for side, below in zip(SIDES if len(inputs) > 1 else ("",), inputs, strict=True):
         taken: list[str] = []
-        for column in below.columns:
+        for column in below.carried:
             taken.append(free_name(f"{side}{column}", taken))
         found.append(taken)
     return found

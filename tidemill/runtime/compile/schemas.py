@@ -20,8 +20,11 @@ def names(fields: tuple[Field, ...]) -> tuple[str, ...]:
 def port_schema(fields: tuple[Field, ...], carried: tuple[str, ...], below: g.ExecNode) -> pa.Schema:
     """What a kernel gets of ``below`` when no row came: ``carried``, of which ``fields`` say the types."""
     types = {f.name: arrow_type(f.type) for f in fields}
-    hidden = (pa.field(name, _HIDDEN[name]) for name in below.hidden)
-    return pa.schema([*(pa.field(name, types[name]) for name in carried), *hidden])
+    return pa.schema([*(pa.field(name, types[name]) for name in carried), *hidden_fields(below)])
+
+
+def hidden_fields(node: g.ExecNode) -> list[pa.Field]:
+    return [pa.field(name, _HIDDEN[name]) for name in node.hidden]
 
 
 def keyed_schema(

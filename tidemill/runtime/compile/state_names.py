@@ -132,7 +132,7 @@ class StateNames:
         ``apart``: all fields are, as buckets get other values of each."""
         if self.lineages is None:
             return node.fields
-        columns = self.lineages.of(node).columns
+        columns = self.lineages.of(node).carried
         found = [replace(f, name=column) for f, column in zip(node.fields, columns, strict=True)]
         taken: set[str] = set()
         for key in range(len(found)) if apart else keys:
@@ -150,8 +150,8 @@ class StateNames:
         calls, specs = zip(*asked, strict=True) if asked else ((), ())
         if self.lineages is None:
             return NamedCalls(operator=self.operator(kind, node), below=below, calls=calls, specs=specs)
-        columns = self.lineages.of(below).columns
-        ids = tuple(self.lineages.call(call, columns) for call in calls)
+        lineage = self.lineages.of(below)
+        ids = tuple(self.lineages.stored_call(call, lineage) for call in calls)
         operator = self.operator(kind, node, ids)
         stored = self.stored.get(operator)
         before = {} if stored is None else {call.id: call for call in stored.calls}
@@ -201,7 +201,7 @@ class StateNames:
         if self.lineages is None:
             return {}
         lineage = self.lineages.of(below)
-        return dict(zip(lineage.columns, lineage.texts, strict=True))
+        return dict(zip(lineage.carried, lineage.texts, strict=True))
 
     def _since(self, stored: OperatorSchema | None, call: AggregateSpec, made: Made) -> int:
         """The first epoch that a call sees which the query did not have."""

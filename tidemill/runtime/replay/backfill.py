@@ -174,7 +174,7 @@ class Backfill:
         directory.fault("replayed")
         tokens = _staged(self.wanted.request, then, now, identity, epoch)  # 2
         directory.fault("staged")
-        _take_state(self.place, self.now.into, now)  # 3
+        take_state(self.place, self.now.into, now)  # 3
         directory.fault("linked")
         made = now.commit or _NOTHING
         return replace(
@@ -209,7 +209,8 @@ def _tables(start: InsertsStart) -> set[str]:
     return {str(sink.table.path) for sink in start.sinks}
 
 
-def _take_state(root: Storage, replays: Storage, now: Replayed) -> None:
+def take_state(root: Storage, replays: Storage, now: Replayed) -> None:
+    """Links the state of a run in ``replays`` into the job's directory ``root``."""
     made = Savepoint(storage=replays, identity=now.identity, commit=now.commit, finished=False)
     files = made.state_files()
     for path in files:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from collections.abc import Iterable
 from functools import partial
 from pathlib import Path
 from random import Random
@@ -11,9 +12,23 @@ import pytest
 from pyspark.sql import SparkSession
 
 from tests.runtime.running import Crash, Session, crash_at
-from tests.runtime.spark.resident.jobs import ROWS, changes, heard, inserts, make_input, options, ran, sinks
+from tests.runtime.spark.resident.jobs import (
+    ROWS,
+    changes,
+    heard,
+    inserts,
+    make_input,
+    make_types,
+    options,
+    ran,
+    sinks,
+)
+from tidemill.client.json_output import json_rows
 
 _TUMBLE = "TUMBLE(TABLE a, DESCRIPTOR(ts), INTERVAL '10' SECOND)"
+_OF_BOTH = "TUMBLE(TABLE ab, DESCRIPTOR(ts), INTERVAL '10' SECOND)"
+_TWICE = "TUMBLE(TABLE aa, DESCRIPTOR(ts), INTERVAL '10' SECOND)"
+_BY_WINDOW = "GROUP BY window_start, window_end, k"
 CASES: dict[str, tuple[str, ...]] = {
     "stateless": ("SELECT id AS x, v + 1 AS y FROM a WHERE v > 3",),
     "chained aggregations": (
@@ -35,6 +50,31 @@ CASES: dict[str, tuple[str, ...]] = {
     ),
     "over": ("SELECT id AS x, SUM(v) OVER (PARTITION BY k ORDER BY ts) AS y FROM a",),
     "temporal join": ("SELECT a.id AS x, r.rate AS y FROM a JOIN r FOR SYSTEM_TIME AS OF a.ts ON a.k = r.k",),
+    "window rows": (f"SELECT id AS x, v AS y FROM TABLE({_TUMBLE}) WHERE v > 2",),
+    "windows": (f"SELECT id AS x, EXTRACT(SECOND FROM window_start) AS y FROM TABLE({_TUMBLE})",),
+    "union": ("SELECT id AS x, v AS y FROM a UNION ALL SELECT id + 100, v FROM b WHERE v > 3",),
+    "union of a table with itself": (
+        "SELECT x, COUNT(*) AS y FROM (SELECT k AS x FROM a UNION ALL SELECT v FROM a) GROUP BY x",
+    ),
+    "union of changes": ("SELECT k AS x, COUNT(*) AS y FROM a GROUP BY k UNION ALL SELECT id, v FROM b",),
+    "aggregation of changes": (
+        "SELECT y AS x, COUNT(*) AS y FROM (SELECT k AS x, COUNT(*) AS y FROM a GROUP BY k"
+        " UNION ALL SELECT id, v FROM b) GROUP BY y",
+    ),
+    "windows of a union": (f"SELECT k AS x, SUM(v) AS y FROM TABLE({_OF_BOTH}) {_BY_WINDOW}",),
+    "windows of a table twice": (f"SELECT k AS x, SUM(v) AS y FROM TABLE({_TWICE}) {_BY_WINDOW}",),
+    "union of windows": (
+        f"SELECT x, y FROM (SELECT k AS x, SUM(v) AS y FROM TABLE({_TUMBLE}) {_BY_WINDOW})"
+        " UNION ALL SELECT v, id FROM b",
+    ),
+    "lookup join": ("SELECT p.id AS x, d.w AS y FROM p JOIN d FOR SYSTEM_TIME AS OF p.pt ON p.k = d.k",),
+    "outer lookup join": (
+        "SELECT p.id AS x, d.w AS y FROM p LEFT JOIN d FOR SYSTEM_TIME AS OF p.pt ON p.v = d.k",
+    ),
+    "aggregation of a lookup join": (
+        "SELECT w AS x, COUNT(*) AS y FROM (SELECT d.w, p.v FROM p JOIN d FOR SYSTEM_TIME AS OF p.pt"
+        " ON p.k = d.k) GROUP BY w",
+    ),
     "several sinks": (
         "SELECT k AS x, COUNT(*) AS y FROM a GROUP BY k",
         "SELECT id AS x, v AS y FROM a",
@@ -58,6 +98,43 @@ def test_the_changes_are_the_same(case: str, spark: SparkSession, tmp_path: Path
     assert resident == spark_jobs
     assert any(resident)
     assert (len(found.resident) >= 2) is (case not in SPARK_JOBS)
+    assert found.failures == []
+
+
+SELECTS: dict[str, str] = {
+    "rows": "SELECT ts, k, v, id FROM a",
+    "changes": "SELECT k, COUNT(*) AS n, MAX(ts) AS last FROM a GROUP BY k",
+    "union": "SELECT k, v FROM a WHERE v > 3 UNION ALL SELECT id, v FROM b",
+    "dates": "SELECT d, l, m, z FROM types",
+    "numbers": "SELECT b, i, f, d FROM types",
+    "others": "SELECT x, o, y FROM types",
+}
+ONLY_AS_VALUES = ("others",)
+"""Texts of bytes, rows and lists are made by the JVM."""
+
+
+def shown(session: Session, query: str, rendered: bool) -> Iterable[object]:
+    return json_rows(session.environment.execute_sql(query)) if rendered else session.changes(query)
+
+
+@pytest.mark.parametrize("zone", ["UTC", "Asia/Tokyo"])
+@pytest.mark.parametrize("rendered", [False, True])
+@pytest.mark.parametrize("case", SELECTS)
+def test_a_reader_gets_the_same(
+    case: str, rendered: bool, zone: str, spark: SparkSession, tmp_path: Path
+) -> None:
+    """Values of the same Python types, or texts."""
+    tables, got = [*make_input(tmp_path, Random(case)), make_types(tmp_path)], []
+    for resident in (False, True):
+        session = Session({**options(11, resident=resident), "table.local-time-zone": zone})
+        session.environment.context.rendered = rendered
+        session.execute(*tables)
+        with heard() as found:
+            got.append(list(map(repr, shown(session, SELECTS[case], rendered))))
+    assert got[0] == got[1]
+    assert got[0]
+    instants = case == "dates" and zone != "UTC"
+    assert (len(found.resident) >= 2) is not (rendered and (case in ONLY_AS_VALUES or instants))
     assert found.failures == []
 
 

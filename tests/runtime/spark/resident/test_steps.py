@@ -13,7 +13,7 @@ import pytest
 
 from tidemill.connectors.api import ReadTasks
 from tidemill.runtime import graph as g
-from tidemill.runtime.spark.epoch.steps import Exchanged, Mapped, NodeRows, Part, ReadRows
+from tidemill.runtime.spark.epoch.steps import Exchanged, Mapped, NodeRows, Part, ReadRows, United
 from tidemill.runtime.spark.exchange import Form, block_row
 from tidemill.runtime.spark.resident import worker
 from tidemill.runtime.spark.resident.connection import Answer, Question
@@ -119,6 +119,15 @@ def test_tasks_of_several_outputs_are_counted_in_one_row(thread: Thread) -> None
     first, second = runner(thread, Told()).results(steps)
     assert first == second
     assert thread.asked == [0, 1, 2, 3]
+
+
+def test_branches_of_a_union_are_counted_in_one_row(thread: Thread) -> None:
+    told = Told()
+    read = ReadRows(source="s", through=Doubled(told), schema="")
+    both = Mapped(below=United(branches=(read, read)), through=by_rest, schema="")
+    step = Exchanged(blocks=(both,), partitions=3, ticks=False, task=texts, schema="")
+    assert tokens(runner(thread, told).results([step])) == [["0 0 12 12 6 6", "10 10 4 4", "14 14 2 2 8 8"]]
+    assert thread.asked == [0, 1, 2, 3, 0, 1, 2]
 
 
 def test_a_node_of_several_readers_runs_once(thread: Thread) -> None:

@@ -59,6 +59,7 @@ def slots_are_free(spark: SparkSession) -> Iterator[None]:
     yield
     eventually(lambda: active(spark.sparkContext) == 0)
     eventually(lambda: sockets(spark.sparkContext) <= before)
+    eventually(lambda: not any(t.name.startswith("tidemill-resident") for t in threading.enumerate()))
 
 
 @pytest.mark.usefixtures("slots_are_free")
@@ -197,3 +198,47 @@ def test_a_job_whose_workers_do_not_start_is_left_to_spark(
         ran(Session(options(10, resident=True)), tables, tmp_path, COUNTS)
     assert found.resident == []
     assert found.failures == ["workers have not started"] * 3
+
+
+@pytest.mark.parametrize("way", ["abort", "cancel"])
+def test_a_job_that_ends_does_not_wait_for_workers_that_start(
+    way: str, spark: SparkSession, tables: list[str], tmp_path: Path
+) -> None:
+    """They do not come before the test has ended. A job that is cancelled ends its epoch as a Spark job."""
+    begun, ended = threading.Event(), threading.Event()
+
+    def never(*_: object) -> None:
+        begun.set()
+        ended.wait(_PATIENCE)
+
+    session = Session(options(10, resident=True))
+    session.execute(*tables, *sinks(tmp_path, 1))
+    with heard() as found, patch.object(workers, "_run", never), patch.object(workers, "END_SECONDS", 0.0):
+        job = session.environment.execute_sql(inserts(COUNTS)).job
+        assert job is not None
+        assert begun.wait(_PATIENCE)
+        asked = threading.Thread(target=getattr(job, way))
+        asked.start()
+        asked.join(_PATIENCE)
+        assert not asked.is_alive()
+        eventually(lambda: not job.is_running())
+        ended.set()
+    assert found.failures == []
+    assert len(session.progress) == (1 if way == "cancel" else 0)
+
+
+@pytest.mark.usefixtures("slots_are_free")
+def test_a_job_that_ends_does_not_wait_for_its_turn(
+    spark: SparkSession, tables: list[str], tmp_path: Path
+) -> None:
+    """An epoch of another job has the workers."""
+    session = Session(options(10, resident=True))
+    session.execute(*tables, *sinks(tmp_path, 1))
+    there = resident_workers(spark.sparkContext)
+    with heard(), there.used(), there.lent(2, lambda: False) as lent:
+        assert lent is not None
+        job = session.environment.execute_sql(inserts(COUNTS)).job
+        assert job is not None
+        job.abort()
+        eventually(lambda: not job.is_running())
+    assert session.progress == []

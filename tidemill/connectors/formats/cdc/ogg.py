@@ -26,6 +26,8 @@ from tidemill.types.logical import STRING, Field
 from tidemill.types.physical import arrow_type
 
 _MICROS = t.LocalZonedTimestampType(precision=6)
+_KEPT = t.TimestampType(precision=3)
+"""Of a message's times, as in Flink, though its columns have room for more."""
 _METADATA: dict[str, t.LogicalType] = {
     "table": STRING,
     "primary-keys": t.ArrayType(element=STRING),
@@ -76,7 +78,7 @@ def _value(key: str, field: Field, messages: Messages) -> pa.Array:
     if raw != STRING or not isinstance(field.type, t.LocalZonedTimestampType):
         return values
     spaced = pc.replace_substring(values, "T", " ")  # op_ts has a blank, current_ts a T
-    moments = convert_text(spaced, t.TimestampType(precision=field.type.precision), TextRules()).values
+    moments = convert_text(spaced, _KEPT, TextRules()).values
     return moments.cast(pa.int64()).cast(arrow_type(field.type))
 
 

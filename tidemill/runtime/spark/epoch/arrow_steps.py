@@ -16,7 +16,7 @@ from tidemill.runtime.arrow_rows import ArrowRows, computed_over
 from tidemill.runtime.placement import origin
 from tidemill.runtime.spark.epoch.facts import EpochFacts
 from tidemill.runtime.spark.epoch.shapes import Renamed, marked_rows, places_of
-from tidemill.runtime.spark.epoch.steps import Exchanged, Mapped, NodeRows, Part, ReadRows, Step
+from tidemill.runtime.spark.epoch.steps import Exchanged, Mapped, NodeRows, Part, ReadRows, Step, United
 from tidemill.runtime.spark.epoch.tasks import Tasks
 from tidemill.runtime.spark.exchange import BLOCK_SCHEMA
 from tidemill.runtime.spark.kernel import InPlace, KernelTask
@@ -52,7 +52,7 @@ class ArrowSteps:
         chosen = tuple(places[name] for name in (*found.columns, *node.hidden))
         names = (*node.columns, *node.hidden)
         renamed = Renamed(places=chosen, names=names, marked=marked_rows(below, found.marked), then=through)
-        if self.arrow.made(below) or (isinstance(below, g.Select) and self.arrow.go_on(below)):
+        if self.arrow.follows(below):
             return self.rows(below, renamed, schema)
         return Mapped(below=NodeRows(node=node, named=True), through=through, schema=schema)
 
@@ -92,12 +92,34 @@ class ArrowSteps:
         if isinstance(node, g.Generate) and node.attached is not None:
             found = origin(node.input, node.input.columns)
             windowed = self.tasks.windowed(node, node.attached, found, through)
-            return self.through(found.node, windowed, schema, handover)
+            return self.rows(found.node, windowed, schema, handover)
         if isinstance(node, g.Select) and node.arrays is not None:
             found = computed_over(node)
             computed = self.tasks.computed(node.arrays, node, found, through)
             return self.rows(found.node, computed, schema, handover)
+        if isinstance(node, g.Lookup):
+            found = origin(node.input, node.input.columns)
+            return self.rows(found.node, self.tasks.looked_up(node, found, through), schema, handover)
+        if isinstance(node, g.Merge):
+            places = range(len(node.branches))
+            return United(
+                branches=tuple(self._branch(node, place, through, schema, handover) for place in places)
+            )
         raise InternalError(f"{type(node).__name__} is not made where its input is")
+
+    def _branch(
+        self, union: g.Merge, place: int, through: BatchMap, schema: str, handover: Handover | None
+    ) -> Step:
+        branch = union.branches[place]
+        found = origin(branch, branch.columns)
+        return self.of_branch(union, place).rows(
+            found.node, self.tasks.united(branch, found, union, through), schema, handover
+        )
+
+    def of_branch(self, union: g.Merge, place: int) -> ArrowSteps:
+        """Where event time is read, rows of one source that come by two branches are two sequences: Spark
+        counts the tasks of both together."""
+        return replace(self, reading=f"{self.reading}/{place}") if union.timed else self
 
     def keyed(
         self, stage: Stage, then: BatchMap | None, schema: str, handover: Handover | None = None

@@ -14,7 +14,6 @@ from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as F
 
 from tidemill.changelog.rowkind import KIND_COLUMN, RowKind
-from tidemill.changelog.watermarks import WATERMARK_COLUMN
 from tidemill.connectors.api import ArrowSource, BatchMap
 from tidemill.connectors.arrow_maps import map_batches, type_text
 from tidemill.connectors.task_frames import read_frame
@@ -23,7 +22,7 @@ from tidemill.errors import InternalError
 from tidemill.runtime import graph as g
 from tidemill.runtime.spark.epoch.arrow_steps import ArrowSteps
 from tidemill.runtime.spark.epoch.facts import EpochFacts
-from tidemill.runtime.spark.epoch.steps import Exchanged, Mapped, NodeRows, Part, ReadRows, Step
+from tidemill.runtime.spark.epoch.steps import Exchanged, Mapped, NodeRows, Part, ReadRows, Step, United
 from tidemill.runtime.spark.exchange import PARTITION_COLUMN
 from tidemill.runtime.spark.spread import READER_COLUMN
 from tidemill.runtime.spark.ticks import ticks
@@ -121,17 +120,14 @@ class EpochFrames:
         )
 
     def _branch(self, place: int, union: g.Merge) -> EpochFrames:
-        """Where event time is read, branches have frames of their own: rows of one source that come by two
-        branches are two sequences, though Spark counts the tasks of both together."""
-        if WATERMARK_COLUMN not in union.hidden:
-            return self
-        return replace(self, reading=f"{self.reading}/{place}", _made={})
+        """Where event time is read, branches have frames of their own."""
+        reading = self._steps.of_branch(union, place).reading
+        return self if reading == self.reading else replace(self, reading=reading, _made={})
 
     @_make.register
     def _(self, node: g.AssignWatermark) -> DataFrame:
         below, handover = self.frame(node.input), Handover(across=True)
         stage = self._steps.tasks.watermarks(node, node.input, (*node.columns, node.mark), handover)
-        stage = replace(stage, reading=self.reading)
         fields = [type_text(below.schema.fields[place].dataType) for place, _ in stage.kept]
         schema = ", ".join(f"c{place} {kind}" for place, kind in enumerate([*fields, "BIGINT"]))
         made = map_batches(_plainly_named(below), stage, schema)
@@ -166,6 +162,10 @@ class EpochFrames:
     @_run.register
     def _(self, step: Mapped) -> DataFrame:
         return map_batches(self._run(step.below), step.through, step.schema)
+
+    @_run.register
+    def _(self, step: United) -> DataFrame:
+        return united([self._run(branch) for branch in step.branches])
 
     @_run.register
     def _(self, step: Exchanged) -> DataFrame:

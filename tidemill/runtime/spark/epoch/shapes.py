@@ -7,7 +7,7 @@ from dataclasses import dataclass
 
 import pyarrow as pa
 
-from tidemill.changelog.rowkind import KIND_COLUMN
+from tidemill.changelog.rowkind import KIND_COLUMN, RowKind
 from tidemill.changelog.watermarks import WATERMARK_COLUMN
 from tidemill.connectors.api import BatchMap
 from tidemill.operators.window.assigners.attached import AttachedWindows
@@ -18,9 +18,10 @@ from tidemill.runtime.spark.watermark_stage import Handover, WatermarkStage
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Renamed:
-    """Chooses rows, and columns by place, and names these for ``then``."""
+    """Chooses rows, and columns by place, and names these for ``then``. A column without a place is the kind
+    of rows that are all inserted."""
 
-    places: tuple[int, ...]
+    places: tuple[int | None, ...]
     names: tuple[str, ...]
     then: BatchMap
     marked: MarkedRows | None = None
@@ -28,9 +29,28 @@ class Renamed:
     def __call__(self, batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
         chosen = batches if self.marked is None else map(self.marked.of, batches)
         return self.then(
-            pa.RecordBatch.from_arrays([batch.column(p) for p in self.places], names=list(self.names))
+            pa.RecordBatch.from_arrays(
+                [_inserted(batch.num_rows) if p is None else batch.column(p) for p in self.places],
+                names=list(self.names),
+            )
             for batch in chosen
         )
+
+
+def _inserted(rows: int) -> pa.Array:
+    return pa.repeat(pa.scalar(int(RowKind.INSERT), pa.int8()), rows)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Followed:
+    """Gives ``then`` what ``first`` makes of batches, with columns called ``names``."""
+
+    first: BatchMap
+    names: tuple[str, ...]
+    then: BatchMap
+
+    def __call__(self, batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+        return self.then(made.rename_columns(list(self.names)) for made in self.first(batches))
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -63,4 +63,11 @@ class Part:
     reader: int
 
 
-Step = ReadRows | NodeRows | Mapped | Exchanged | Part
+@dataclass(frozen=True, slots=True, eq=False, kw_only=True)
+class United:
+    """The rows of all ``branches``, in their order. Tasks are counted over all of them."""
+
+    branches: tuple[Step, ...]
+
+
+Step = ReadRows | NodeRows | Mapped | Exchanged | Part | United

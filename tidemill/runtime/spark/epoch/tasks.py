@@ -14,6 +14,8 @@ from tidemill.runtime.placement import Origin, origin, origins_of
 from tidemill.runtime.spark.computed import Computed
 from tidemill.runtime.spark.epoch.facts import EpochFacts
 from tidemill.runtime.spark.epoch.shapes import (
+    Followed,
+    Renamed,
     Windowed,
     marked_rows,
     places_of,
@@ -80,7 +82,7 @@ class Tasks:
         handover: Handover | None,
         then: BatchMap | None = None,
     ) -> WatermarkStage:
-        stage = watermark_stage(node, below, columns, handover, then)
+        stage = replace(watermark_stage(node, below, columns, handover, then), reading=self.reading)
         source: object = self.facts.sources[node.source]
         if not isinstance(source, SplitSource):
             return stage
@@ -106,6 +108,27 @@ class Tasks:
             scope=f"{facts.state_root.location} {facts.run_id} {node.name}",
             epoch=facts.epoch,
             report=facts.report,
+        )
+
+    def looked_up(self, node: g.Lookup, found: Origin, then: BatchMap) -> Renamed:
+        places = places_of(found.node)
+        below = (*found.columns, *node.input.hidden)
+        return Renamed(
+            places=tuple(places[name] for name in below),
+            names=tuple(f"c{place}" for place in range(len(below))),
+            marked=marked_rows(found.node, found.marked),
+            then=Followed(first=self.lookup(node), names=(*node.columns, *node.hidden), then=then),
+        )
+
+    def united(self, branch: g.ExecNode, found: Origin, union: g.Merge, then: BatchMap) -> Renamed:
+        """``then`` over the rows of a ``branch``, which ``found`` makes, as the union has them."""
+        places = places_of(found.node)
+        hidden = (places[name] if name in branch.hidden else None for name in union.hidden)
+        return Renamed(
+            places=(*(places[name] for name in found.columns), *hidden),
+            names=(*union.columns, *union.hidden),
+            marked=marked_rows(found.node, found.marked),
+            then=then,
         )
 
     # -- kernels ----------------------------------------------------------------------------------

@@ -8,6 +8,7 @@ the runner of a step differs, and the way of its batches to the next step.
 - ``fitness``: which jobs can do without the JVM in their epochs.
 - ``steps``: runs the steps of an epoch, one after the other.
 - ``workers``: the job that stays, its start, its end, and who may have its slots.
+- ``turns``: several jobs share the workers, in turn.
 - ``connection``: the messages between the driver and a worker.
 - ``worker``: the worker's side.
 - ``epochs``: decides for each epoch of a job whether it runs here, and handles failures.

@@ -8,18 +8,23 @@ errors of that job.
 from __future__ import annotations
 
 import logging
+import threading
 from collections.abc import Callable, Mapping
+from contextlib import AbstractContextManager
 from dataclasses import dataclass, replace
 from functools import partial
 
+import pyarrow as pa
 from pyspark.sql import SparkSession
 
 from tidemill.config.epoch_options import RESIDENT
-from tidemill.runtime.outputs import Output, SinkOutput, stager_of
+from tidemill.connectors.api import BatchMap
+from tidemill.errors import InternalError
+from tidemill.runtime.outputs import CollectOutput, Made, Output, SinkOutput, stager_of
 from tidemill.runtime.spark.epoch.arrow_steps import ArrowSteps
 from tidemill.runtime.spark.epoch.facts import EpochFacts
 from tidemill.runtime.spark.job_groups import group_of, was_given_up
-from tidemill.runtime.spark.resident.fitness import OF_SELECT, TOKENS, rows_of_frames, unfit
+from tidemill.runtime.spark.resident.fitness import rows_of_frames, unfit
 from tidemill.runtime.spark.resident.steps import Reads, StepRunner
 from tidemill.runtime.spark.resident.worker import Told
 from tidemill.runtime.spark.resident.workers import ResidentWorkers, resident_workers
@@ -35,34 +40,35 @@ _LOGGER = logging.getLogger("tidemill")
 
 @dataclass(slots=True, kw_only=True)
 class ResidentEpochs:
-    """``outputs``: of the job."""
+    """``outputs``: of the job; ``stopping``: it is to end with its current epoch."""
 
     spark: SparkSession
-    outputs: Mapping[str, SinkOutput]
+    outputs: Mapping[str, Output]
     workers: ResidentWorkers
+    stopping: threading.Event
     _failures: int = 0
 
-    def run(self, facts: EpochFacts, discard: Callable[[], None]) -> dict[str, list[str]] | None:
-        """The tokens of each sink; None if the epoch is to be a Spark job. What the tasks report goes to the
-        report of the ``facts`` at the end. ``discard`` removes what sinks have staged so far."""
-        tokens = None if self._failures >= MOST_FAILURES else self._run(facts, discard)
-        if tokens is None:
-            self.workers.give_way()
-        return tokens
+    def run(self, facts: EpochFacts, discard: Callable[[], None]) -> Made | None:
+        """Runs the epoch; None if it is to be a Spark job. What the tasks report goes to the report of the
+        ``facts`` at the end. ``discard`` removes what sinks have staged so far."""
+        return None if self._failures >= MOST_FAILURES else self._run(facts, discard)
 
-    def _run(self, facts: EpochFacts, discard: Callable[[], None]) -> dict[str, list[str]] | None:
+    def beside(self) -> AbstractContextManager[None]:
+        """While an epoch runs as a Spark job."""
+        return self.workers.beside(self.stopping.is_set)
+
+    def _run(self, facts: EpochFacts, discard: Callable[[], None]) -> Made | None:
         told = Told()
         steps = ArrowSteps(replace(facts, report=told))
-        stagers = [(o.node, stager_of(o, facts.epoch)) for o in self.outputs.values()]
-        made = [steps.mapped(node, stager, TOKENS) for node, stager in stagers if stager is not None]
-        if len(made) < len(stagers) or next(rows_of_frames(made), None) is not None:
+        made = [steps.mapped(o.node, _through(o, facts.epoch), "") for o in self.outputs.values()]
+        if next(rows_of_frames(made), None) is not None:
             return None  # the kernels of an expression could not treat its rows
         reads = Reads.of(made, facts, self.spark)
         if reads.size > LARGEST:
             return None
         given_up = partial(was_given_up, group_of(self.spark.sparkContext))
         try:
-            with self.workers.lent(facts.parallelism) as job:
+            with self.workers.lent(facts.parallelism, self.stopping.is_set) as job:
                 if job is None:
                     return None
                 runner = StepRunner(reads=reads, told=told, run=partial(job.run, given_up=given_up))
@@ -73,10 +79,17 @@ class ResidentEpochs:
             return None
         self._failures = 0
         facts.report.add(runner.report)
-        return {
-            key: [token for batches in tasks for b in batches for token in b.column(0).to_pylist()]
-            for key, tasks in zip(self.outputs, found, strict=True)
-        }
+        return self._made([[b for task in tasks for b in task] for tasks in found])
+
+    def _made(self, found: list[list[pa.RecordBatch]]) -> Made:
+        rows: pa.Table | None = None
+        tokens: dict[str, list[str]] = {}
+        for (key, output), batches in zip(self.outputs.items(), found, strict=True):
+            if isinstance(output, CollectOutput):
+                rows = collected(batches, output.schema)
+            else:
+                tokens[key] = [token for b in batches for token in b.column(0).to_pylist()]
+        return rows, tokens
 
     def _failed(self, error: Exception, epoch: int) -> None:
         self._failures += 1
@@ -91,17 +104,31 @@ class ResidentEpochs:
         )
 
 
-def resident_epochs(spark: SparkSession, outputs: Mapping[str, Output]) -> ResidentEpochs | None:
+def collected(batches: list[pa.RecordBatch], schema: pa.Schema) -> pa.Table:
+    """The rows as the reader of a SELECT gets them of a Spark job."""
+    return pa.Table.from_batches(batches).cast(schema) if batches else schema.empty_table()
+
+
+def _through(output: Output, epoch: int) -> BatchMap:
+    if isinstance(output, CollectOutput):
+        return iter
+    stager = stager_of(output, epoch)
+    if stager is None:
+        raise InternalError("a sink takes its rows elsewhere than where they are made")
+    return stager
+
+
+def resident_epochs(
+    spark: SparkSession, outputs: Mapping[str, Output], stopping: threading.Event
+) -> ResidentEpochs | None:
     """For a job with these ``outputs``; None, and a warning, if its epochs are Spark jobs."""
     context = spark.sparkContext
-    sinks = {key: o for key, o in outputs.items() if isinstance(o, SinkOutput)}
-    why = OF_SELECT if len(sinks) < len(outputs) else ""
-    why = why or unfit({key: o.node for key, o in sinks.items()}, context.master or "")
-    if any(stager_of(o, 1) is None for o in sinks.values()):
+    why = unfit({key: o.node for key, o in outputs.items()}, context.master or "")
+    if any(isinstance(o, SinkOutput) and stager_of(o, 1) is None for o in outputs.values()):
         why = why or "a sink takes its rows elsewhere than where they are made"
     if not context.getConf().get(SOCKET_FOLDER):
         why = why or f"Spark's '{SOCKET_FOLDER}' is not set"
     if why:
         _LOGGER.warning("'%s' has no effect on this job: %s.", RESIDENT.key, why)
         return None
-    return ResidentEpochs(spark=spark, outputs=sinks, workers=resident_workers(context))
+    return ResidentEpochs(spark=spark, outputs=outputs, workers=resident_workers(context), stopping=stopping)

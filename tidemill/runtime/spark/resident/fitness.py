@@ -12,16 +12,16 @@ from tidemill.deep_calls import with_room
 from tidemill.errors import InternalError
 from tidemill.files.storage import Storage
 from tidemill.runtime import graph as g
+from tidemill.runtime.arrow_rows import ArrowRows
+from tidemill.runtime.placement import origin
 from tidemill.runtime.spark.epoch.arrow_steps import ArrowSteps
 from tidemill.runtime.spark.epoch.facts import EpochFacts
-from tidemill.runtime.spark.epoch.steps import Exchanged, Mapped, NodeRows, Part, Step
+from tidemill.runtime.spark.epoch.steps import Exchanged, Mapped, NodeRows, Part, Step, United
 from tidemill.runtime.spark.resident.worker import Told
 from tidemill.runtime.spark.settings import is_within_machine
 from tidemill.runtime.stages import Stages
 
-TOKENS = "token STRING"
-"""What sinks give."""
-OF_SELECT = "the JVM converts the rows of a SELECT for the driver"
+_ARROW = ArrowRows(reads=lambda read: read.arrow)
 
 
 def unfit(outputs: Mapping[str, g.ExecNode], master: str) -> str:
@@ -33,9 +33,9 @@ def unfit(outputs: Mapping[str, g.ExecNode], master: str) -> str:
 
 def _unfit(outputs: Mapping[str, g.ExecNode]) -> str:
     steps = ArrowSteps(_planned(outputs))
-    made = [steps.mapped(node, iter, TOKENS) for node in outputs.values()]
+    made = [steps.mapped(node, iter, "") for node in outputs.values()]
     found = next(rows_of_frames(made), None)
-    return "" if found is None else _reason(found.node)
+    return "" if found is None else _reason(found.node) or "rows are chosen between operators"
 
 
 def rows_of_frames(steps: Sequence[Step]) -> Iterator[NodeRows]:
@@ -56,8 +56,8 @@ def all_steps(steps: Sequence[Step]) -> Iterator[Step]:
         match step:
             case Mapped(below=below) | Part(whole=below):
                 waiting.append(below)
-            case Exchanged(blocks=blocks):
-                waiting += blocks
+            case Exchanged(blocks=several) | United(branches=several):
+                waiting += several
 
 
 @dataclass(frozen=True, slots=True)
@@ -101,8 +101,7 @@ def _(node: g.Read) -> str:
 def _(node: g.Select) -> str:
     computed = (e for r, e in zip(node.references, node.expressions, strict=True) if r is None)
     needs = node.arrays is None and (node.condition is not None or any(e != g.UNREAD for e in computed))
-    own = "the JVM evaluates an expression" if needs else "rows are chosen between operators"
-    return _reason(node.input) or own
+    return _reason(node.input) or ("the JVM evaluates an expression" if needs else "")
 
 
 @_reason.register
@@ -111,13 +110,9 @@ def _(node: g.Generate) -> str:
 
 
 @_reason.register
-def _(node: g.Lookup) -> str:
-    return "a lookup join asks outside of the workers that have the rows"
-
-
-@_reason.register
 def _(node: g.Merge) -> str:
-    return "the JVM puts the rows of a UNION together"
+    made = (origin(branch, branch.columns).node for branch in node.branches)
+    return "; ".join(filter(None, (_reason(branch) for branch in made if not _ARROW.follows(branch))))
 
 
 @_reason.register

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import pickle
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from functools import singledispatchmethod
 from math import inf
 from typing import Any
@@ -19,7 +19,7 @@ from pyspark.sql import SparkSession
 from tidemill.connectors.api import BatchMap, ReadTasks
 from tidemill.errors import InternalError
 from tidemill.runtime.spark.epoch.facts import EpochFacts
-from tidemill.runtime.spark.epoch.steps import Exchanged, Mapped, Part, ReadRows, Step
+from tidemill.runtime.spark.epoch.steps import Exchanged, Mapped, Part, ReadRows, Step, United
 from tidemill.runtime.spark.exchange import PARTITION_COLUMN, Form, block_row
 from tidemill.runtime.spark.kernel import Report
 from tidemill.runtime.spark.resident.connection import Answer, to_bytes
@@ -86,49 +86,53 @@ class StepRunner:
     def results(self, steps: Sequence[Step]) -> list[list[Batches]]:
         """Runs all of them. For each step the batches of each of its tasks; tasks of all steps are counted in
         one row, as Spark does below a union."""
-        works = [self._work(step) for step in steps]
-        tasks = [task for work in works for task in work.tasks(self.told)]
+        works = [self._works(step) for step in steps]
+        tasks = [task for several in works for work in several for task in work.tasks(self.told)]
         answers = iter(self.run(tasks) if tasks else ())
-        return [
-            list(work.given) if work.is_done else [self._heard(next(answers)) for _ in work.given]
-            for work in works
-        ]
+        return [[batches for work in several for batches in self._done(work, answers)] for several in works]
+
+    def _done(self, work: _Work, answers: Iterator[Answer]) -> list[Batches]:
+        """The batches of its tasks, whose answers are the next ones."""
+        return list(work.given) if work.is_done else [self._heard(next(answers)) for _ in work.given]
 
     def _heard(self, answer: Answer) -> Batches:
         self.report.update(answer.report)
         return answer.rows
 
     @singledispatchmethod
-    def _work(self, step: Step) -> _Work:
+    def _works(self, step: Step) -> list[_Work]:
         raise InternalError(f"{type(step).__name__} does not run in a resident worker")
 
-    @_work.register
-    def _(self, step: ReadRows) -> _Work:
+    @_works.register
+    def _(self, step: ReadRows) -> list[_Work]:
         made = self.reads.by_source[step.source]
-        return _Work(maps=(step.through,), read=made.read, given=tuple(made.tasks))
+        return [_Work(maps=(step.through,), read=made.read, given=tuple(made.tasks))]
 
-    @_work.register
-    def _(self, step: Mapped) -> _Work:
-        below = self._work(step.below)
-        return _Work(maps=(*below.maps, step.through), read=below.read, given=below.given)
+    @_works.register
+    def _(self, step: Mapped) -> list[_Work]:
+        return [replace(work, maps=(*work.maps, step.through)) for work in self._works(step.below)]
 
-    @_work.register
-    def _(self, step: Exchanged) -> _Work:
+    @_works.register
+    def _(self, step: United) -> list[_Work]:
+        return [work for branch in step.branches for work in self._works(branch)]
+
+    @_works.register
+    def _(self, step: Exchanged) -> list[_Work]:
         sent = self.results(step.blocks)
         blocks = [batch for tasks in sent for batches in tasks for batch in batches]
         if step.ticks:
             blocks += [block_row(p, 0, Form.TICK, 0, pa.py_buffer(b"")) for p in range(step.partitions)]
-        return _Work(maps=(step.task,), read=None, given=tuple(_split(blocks, step.partitions)))
+        return [_Work(maps=(step.task,), read=None, given=tuple(_split(blocks, step.partitions)))]
 
-    @_work.register
-    def _(self, step: Part) -> _Work:
+    @_works.register
+    def _(self, step: Part) -> list[_Work]:
         made = self._parts.get(id(step.node))
         if made is None:
             (made,) = self.results([step.whole])
             self._parts[id(step.node)] = made
         mine = (_where(batches, READER_COLUMN, step.reader) for batches in made)
         given = tuple([b.drop_columns([READER_COLUMN]) for b in batches] for batches in mine)
-        return _Work(maps=(), read=None, given=given)
+        return [_Work(maps=(), read=None, given=given)]
 
 
 def _split(blocks: Batches, partitions: int) -> list[Batches]:

@@ -5,6 +5,7 @@ holds a slot per worker, and it gives all of them back
 
 - as soon as another Spark job wants to run, at the end of the epoch under way: it begins again a while after
   that job has ended;
+- for an epoch of its streaming jobs that is a Spark job: it begins again when no such epoch runs;
 - after ``IDLE_SECONDS`` without an epoch;
 - when no streaming job is left that would use it;
 - when a worker is lost, or an epoch fails.
@@ -29,8 +30,10 @@ from uuid import uuid4
 
 from pyspark import SparkContext
 
+from tidemill.runtime.spark.job_groups import group_of
 from tidemill.runtime.spark.pools import in_turn
 from tidemill.runtime.spark.resident.connection import Answer, Question
+from tidemill.runtime.spark.resident.turns import Turns
 from tidemill.runtime.spark.resident.worker import serve
 from tidemill.runtime.spark.settings import SOCKET_FOLDER
 from tidemill.spark_internals.errors import JavaError
@@ -42,6 +45,9 @@ second; other applications of the machine get the memory."""
 PAUSE_SECONDS = 1.0
 """After another job wanted the slots: its application may send one job after the other."""
 START_SECONDS = 30.0
+TURN_SECONDS = 1.0
+"""How long a start waits for epochs of other streaming jobs that are Spark jobs. No other such epoch begins
+meanwhile. Without the wait, several jobs would be Spark jobs for ever, because one of them always is."""
 SOCKET = "resident-"
 """What the names of sockets and of groups of Spark jobs begin with."""
 END_SECONDS = 5.0
@@ -133,7 +139,11 @@ class ResidentWorkers:
     _users: int = 0
     _job: _Job | None = None
     _paused: float = 0.0
-    _lock: threading.Lock = field(default_factory=threading.Lock)
+    _beside: list[str] = field(default_factory=list)
+    """Groups of the streaming jobs whose epochs are Spark jobs at the moment."""
+    _counting: threading.Lock = field(default_factory=threading.Lock)
+    _turns: Turns = field(default_factory=Turns)
+    """One takes an epoch, or the start or the end of the workers."""
 
     @property
     def are_there(self) -> bool:
@@ -149,28 +159,44 @@ class ResidentWorkers:
     @contextmanager
     def used(self) -> Iterator[None]:
         """While a streaming job runs that may use the workers."""
-        with self._lock:
+        with self._counting:
             self._users += 1
         try:
             yield
         finally:
-            with self._lock:
+            with self._counting:
                 self._users -= 1
-                if not self._users:
-                    self._end()
-
-    def give_way(self) -> None:
-        """A Spark job of one of those who use the workers needs the slots."""
-        with self._lock:
-            if self._job is not None:
-                self._give_way()
+            if not self._users:
+                with self._turns.taken():
+                    if not self._users:
+                        self._end()
 
     @contextmanager
-    def lent(self, width: int) -> Iterator[_Job | None]:
-        """The workers for one epoch, at most ``width`` if they start now; None if others need the slots. Lost
-        if they do not start."""
-        with self._lock:
-            job = self._job if self._job is not None else self._started(width)
+    def beside(self, ends: Callable[[], bool]) -> Iterator[None]:
+        """While this thread runs an epoch as a Spark job, which needs the slots. ``ends`` as in ``lent``."""
+        group = group_of(self.context)
+        self._beside.append(group)
+        try:
+            # Workers that start meanwhile see that the slots are wanted.
+            if self._job is not None and self._turns.take(ends):
+                try:
+                    if self._job is not None:
+                        self._give_way()
+                finally:
+                    self._turns.give_back()
+            yield
+        finally:
+            self._beside.remove(group)
+
+    @contextmanager
+    def lent(self, width: int, ends: Callable[[], bool]) -> Iterator[_Job | None]:
+        """The workers for one epoch, at most ``width`` if they start now; None if others need the slots, or
+        if the streaming job ``ends`` before they are there. Lost if they do not start."""
+        if not self._turns.take(ends):
+            yield None
+            return
+        try:
+            job = self._job if self._job is not None else self._started(width, ends)
             try:
                 yield job
             except BaseException:
@@ -180,15 +206,19 @@ class ResidentWorkers:
                 job.used = time.monotonic()
                 if self._is_wanted(job.group):
                     self._give_way()
+        finally:
+            self._turns.give_back()
 
-    def _started(self, width: int) -> _Job | None:
+    def _started(self, width: int, ends: Callable[[], bool]) -> _Job | None:
         if time.monotonic() < self._paused:
             return None
+        self._wait_for_epochs(ends)
         wait_for_events(self.context, _EVENTS_MILLIS)
-        if self._is_wanted(""):
+        if self._is_wanted() or ends():
             self._give_way()
             return None
-        self._job = _start(self.context, min(width, slots(self.context)), self._is_wanted)
+        interrupted = partial(self._is_interrupted, ends)
+        self._job = _start(self.context, min(width, slots(self.context)), interrupted)
         if self._job is None:
             self._paused = time.monotonic() + PAUSE_SECONDS
             return None
@@ -196,12 +226,24 @@ class ResidentWorkers:
         watch.start()
         return self._job
 
+    def _wait_for_epochs(self, ends: Callable[[], bool]) -> None:
+        """Waits while the only Spark jobs are epochs of streaming jobs that use the workers."""
+        end = time.monotonic() + TURN_SECONDS
+        while self._beside and not ends() and time.monotonic() < end:
+            if self._has_jobs_beside(self._beside):
+                return
+            time.sleep(_LOOK_SECONDS)
+
+    def _is_interrupted(self, ends: Callable[[], bool], group: str) -> bool:
+        """Whether workers that start as ``group`` are not needed any more, or have to give way."""
+        return ends() or self._is_wanted(group)
+
     def _watch(self, job: _Job) -> None:
         """Between epochs: gives the slots back if nobody uses them, or somebody else wants them."""
         with suppress(JavaError, OSError):  # Spark itself has ended
             while job is self._job:
                 time.sleep(_WATCH_SECONDS)
-                if not self._lock.acquire(blocking=False):
+                if not self._turns.take_now():
                     continue
                 try:
                     if job is self._job and self._is_wanted(job.group):
@@ -209,13 +251,16 @@ class ResidentWorkers:
                     elif job is self._job and time.monotonic() > job.used + IDLE_SECONDS:
                         self._end()
                 finally:
-                    self._lock.release()
+                    self._turns.give_back()
 
-    def _is_wanted(self, group: str) -> bool:
-        """Whether a Spark job of another ``group`` is active."""
+    def _is_wanted(self, *groups: str) -> bool:
+        """Whether somebody needs the slots: an epoch, or a Spark job of none of the ``groups``."""
+        return bool(self._beside) or self._has_jobs_beside(groups)
+
+    def _has_jobs_beside(self, groups: Sequence[str]) -> bool:
         tracker = self.context.statusTracker()
-        active = tracker.getActiveJobsIds()
-        return bool(active) and not set(active) <= set(tracker.getJobIdsForGroup(group) if group else ())
+        active = set(tracker.getActiveJobsIds())
+        return bool(active) and bool(active.difference(*map(tracker.getJobIdsForGroup, groups)))
 
     def _give_way(self) -> None:
         self._paused = time.monotonic() + PAUSE_SECONDS
@@ -241,14 +286,14 @@ def resident_workers(context: SparkContext) -> ResidentWorkers:
         return found
 
 
-def _start(context: SparkContext, width: int, is_wanted: Callable[[str], bool]) -> _Job | None:
-    """None if a job of another group ``is_wanted`` before its workers come; Lost if they do not come."""
+def _start(context: SparkContext, width: int, is_interrupted: Callable[[str], bool]) -> _Job | None:
+    """None if it ``is_interrupted``, told its group, before its workers come; Lost if they do not come."""
     folder = context.getConf().get(SOCKET_FOLDER, "") or ""
     group = f"{SOCKET}{uuid4().hex}"
     path = os.path.join(folder, group)
     connections: list[Connection] = []
     processes: list[int] = []
-    others_wait = False
+    interrupted = False
     with socket.socket(socket.AF_UNIX) as listening:
         listening.bind(path)
         try:
@@ -260,8 +305,8 @@ def _start(context: SparkContext, width: int, is_wanted: Callable[[str], bool]) 
             thread.start()
             end = time.monotonic() + START_SECONDS
             while len(connections) < width and time.monotonic() < end and thread.is_alive():
-                others_wait = is_wanted(group)
-                if others_wait:
+                interrupted = is_interrupted(group)
+                if interrupted:
                     break
                 with suppress(EOFError, OSError):  # nobody came so far, or somebody has ended again
                     connections.append(Connection(listening.accept()[0].detach()))
@@ -272,7 +317,7 @@ def _start(context: SparkContext, width: int, is_wanted: Callable[[str], bool]) 
     if len(connections) == width:
         return job
     job.end(context)
-    if others_wait:
+    if interrupted:
         return None
     raise Lost("workers have not started")
 
