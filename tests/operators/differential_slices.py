@@ -10,6 +10,7 @@ import pyarrow as pa
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from pyspark.sql import SparkSession
 
 from tidemill.changelog.watermarks import END, NONE
 from tidemill.operators.window.assigners.attached import AttachedWindows
@@ -69,6 +70,18 @@ def test_rows_of_a_slice_are_in_the_same_windows(shape: Sliced, time: int) -> No
     assert time < end
     assert windows_of(shape, end - 1) == windows_of(shape, time)
     assert shape.slice_ends(np.array([end - 1])).tolist() == [end]
+
+
+@pytest.mark.parametrize("shape", _SHAPES, ids=repr)
+@given(time=st.integers(-100, 100))
+def test_a_window_is_its_slices(shape: Sliced, time: int) -> None:
+    """And ``fired`` is the last end up to a time."""
+    for start, end in windows_of(shape, time):
+        owners, slices = shape.parts(np.array([end]))
+        assert slices.tolist() == np.unique(shape.slice_ends(np.arange(start, end))).tolist()
+        assert not owners.any()
+    ended = [end for t in range(time - 40, time) for _, end in windows_of(shape, t) if end <= time]
+    assert shape.fired(np.array([time])).tolist() == [max(ended)]
 
 
 @pytest.mark.parametrize("shape", _SHAPES, ids=repr)
@@ -158,3 +171,9 @@ def test_windows_of_months(name: str, time: int, after: int, span: int) -> None:
     for place in range(gone - 60 * _DAY, gone, 3 * _DAY):
         (end,) = shape.slice_ends(np.array([place])).tolist()
         assert end > gone or all(e <= after for _, e in calendar_windows_of(shape, place))
+
+
+def test_spark_gives_the_same_windows(spark: SparkSession) -> None:
+    texts = [f"{shape.text('id')} AS w{place}" for place, shape in enumerate(_SHAPES)]
+    for time, *windows in spark.range(-60, 60, 1, 1).selectExpr("id", *texts).collect():
+        assert [sorted(map(tuple, of)) for of in windows] == [windows_of(shape, time) for shape in _SHAPES]

@@ -109,8 +109,8 @@ class ScalarFunction:
 class AggregateFunction:
     """An aggregate: types here, batch translation here, the streaming kernel in ``operators``.
 
-    ``spark`` gives the whole Spark SQL aggregate, DISTINCT and FILTER included, or is None if batch
-    needs the kernel as well.
+    ``spark`` gives the whole Spark SQL aggregate, DISTINCT and FILTER included. If it is None, batch mode
+    refuses the function.
     """
 
     name: str

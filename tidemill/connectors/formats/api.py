@@ -37,8 +37,9 @@ class Framing(Enum):
 @dataclass(frozen=True, slots=True, kw_only=True)
 class DecodeRequest:
     """``columns``: all fields of a record, in record order; ``wanted``: the fields to return; ``metadata``:
-    fields to return after them, each with its metadata key of the format. ``options`` have full keys.
-    ``numbered``: return ``$line``, too (see ``Decoder``), if the format can tell it."""
+    fields to return after them, each with its metadata key of the format. ``options``: of the table, with
+    full keys; ``format_options`` reads those of the format. ``numbered``: return ``$line``, too (see
+    ``Decoder``), if the format can tell it."""
 
     columns: tuple[Field, ...]
     wanted: tuple[Field, ...]
@@ -60,7 +61,8 @@ class EncodeRequest:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Block:
-    """Whole records of one file. Text formats: ``data`` holds the bytes ``start``..``end`` of the file.
+    """Whole records of one file. Text formats: ``data`` holds the bytes ``start``..``end`` of the file; lines
+    end with LF or CR LF, and the last line of a file may lack its end.
     Columnar formats: the rows ``start``..``end`` of the open file ``source``."""
 
     data: pa.Buffer

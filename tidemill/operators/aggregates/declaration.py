@@ -1,7 +1,8 @@
 """Properties of aggregate functions. The planner and the kernels use them instead of lists of names.
 
-A built-in aggregate is declared in two files: its types and its Spark text in ``functions``, the rest beside
-its kernel. No property has a default, so that a new aggregate cannot leave one out. For MAX::
+A built-in aggregate is declared in two files: its types and its Spark text in ``functions``, the rest in the
+``DECLARATIONS`` beside its kernel. No property has a default, so that a new aggregate cannot leave one out.
+For MAX::
 
     AggregateDeclaration(
         name="MAX",
@@ -44,7 +45,8 @@ class Direction(Enum):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class FlinkPhases:
-    """How Flink plans the function in several phases, as EXPLAIN shows it.
+    """How Flink plans the function in several phases, as EXPLAIN shows it. If Flink lacks the function,
+    all flags are False, and ``buffers`` has the function's name in lower case.
 
     - ``two_phase``: a local and a global phase.
     - ``split``: a partial aggregation by buckets of a DISTINCT column.
@@ -69,7 +71,7 @@ class AggregateDeclaration:
     - ``ordered``: the result depends on the order of arrival, so the input carries ``$seq``.
     - ``merging``: see ``Merging``.
     - ``parts``: the functions from whose results the result is derived; () if it is computed directly.
-    - ``merged_by``: the function that merges results over parts.
+    - ``merged_by``: the function that merges results over parts; its own name if ``merging`` is NEVER.
     - ``over_no_rows``: the value over no rows; None is NULL.
     - ``ignores_distinct``: DISTINCT does not change the result.
     - ``counts_null``: NULL is a value of DISTINCT.

@@ -1,40 +1,19 @@
-"""All built-in aggregates by name, merged from the families' declarations."""
+"""All built-in aggregates by name, from the declarations beside their kernels."""
 
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 from functools import cache
-from types import ModuleType
+from importlib import import_module
+from pkgutil import iter_modules
 
 import pyarrow as pa
 
 from tidemill.errors import NotSupportedError
-from tidemill.operators.aggregates import (
-    collections,
-    count,
-    first_last,
-    json_text,
-    min_max,
-    percentile,
-    single_value,
-    sum,
-    variance,
-)
+from tidemill.operators import aggregates
 from tidemill.operators.aggregates.api import Aggregate, AggregateSpec, Source
 from tidemill.operators.aggregates.declaration import AggregateDeclaration, Merging
 from tidemill.operators.aggregates.user import user_aggregate
-
-FAMILIES: tuple[ModuleType, ...] = (
-    collections,
-    count,
-    first_last,
-    json_text,
-    min_max,
-    percentile,
-    single_value,
-    sum,
-    variance,
-)
 
 
 def declared(function: str) -> AggregateDeclaration | None:
@@ -45,7 +24,10 @@ def declared(function: str) -> AggregateDeclaration | None:
 
 @cache
 def declarations() -> Mapping[str, AggregateDeclaration]:
-    return {declaration.name: declaration for family in FAMILIES for declaration in family.DECLARATIONS}
+    """By name, from the ``DECLARATIONS`` of each file of this package."""
+    names = (f"{aggregates.__name__}.{module.name}" for module in iter_modules(aggregates.__path__))
+    families = (getattr(import_module(name), "DECLARATIONS", ()) for name in names)
+    return {declaration.name: declaration for family in families for declaration in family}
 
 
 def is_ordered(call: AggregateSpec) -> bool:

@@ -32,7 +32,8 @@ class Assigner(Protocol):
 
     @property
     def on_disk(self) -> str:
-        """How the fingerprints of state name it. It never changes: savepoints have it."""
+        """How the fingerprints of state name it: the class and all fields. It never changes, because
+        savepoints have it. So older assigners keep the names of classes that are gone."""
         ...
 
     def slice_ends(self, times: Ints) -> Ints:

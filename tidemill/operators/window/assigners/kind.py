@@ -31,6 +31,10 @@ class WindowKind:
     ``is_data_driven``: the rows of a key determine the bounds of its windows. Otherwise the clock does, and
     there is ``cut`` for sizes in milliseconds, or for ``calendar`` in months. ``cut_months``: for a size in
     months and a step in milliseconds, if supported. ``cumulates``: several windows have the same start.
+
+    The binder checks that lengths are positive. ``cut`` raises ValidationError for other invalid lengths. All
+    windows end at multiples of the greatest common divisor of size, slide and offset: mini-batches wait for
+    these times.
     """
 
     name: str
