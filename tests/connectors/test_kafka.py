@@ -337,6 +337,8 @@ def test_a_broker_that_was_away_between_two_epochs_gets_the_next_one(kafka: Brok
     topic = kafka.topic()
     target = sending(kafka, topic)
     target.send(1, [topic], lambda: records(topic, ["a"]))
+    # Kafka 4.4 that dies before it has written the markers of a commit never tells the group's offset again.
+    assert target.recorded() == 1
     kafka.kill()
     kafka.start()
     target.send(2, [topic], lambda: records(topic, ["b"]))
