@@ -21,6 +21,7 @@ from tidemill.operators.aggregates.api import AggregateSpec
 from tidemill.operators.window.clock import Clock
 from tidemill.operators.window.dynamic import DynamicAggregateSpec
 from tidemill.operators.window.output import WindowColumns
+from tidemill.operators.window.retractable_dynamic import RetractableDynamicSpec
 from tidemill.operators.window.shape import WindowShape
 
 I64 = pa.int64()
@@ -36,6 +37,7 @@ CALLS = {
     "rows go": ((COUNT, SUM), ("k",), True),
     "rows go from what is collected": ((LARGEST, DISTINCT), ("k",), True),
 }
+Spec = DynamicAggregateSpec | RetractableDynamicSpec
 STEP = 5
 SHAPES = [(calls, gap) for calls in CALLS for gap in (0, 3, 10, 12)]
 
@@ -218,6 +220,15 @@ def test_as_a_dict_of_lists(
             naive.pass_to(mark)
         naive.add(row)
     naive.end_with(rows)
+    shown, late = shown_of(rows, marks, delay, cuts, spec)
+    assert shown == naive.shown
+    assert late == naive.late
+
+
+def shown_of(
+    rows: list[Row], marks: list[int], delay: int, cuts: list[int], spec: Spec
+) -> tuple[Counter[tuple[Any, ...]], int]:
+    """What the kernel shows of ``rows`` in epochs cut at ``cuts``, and how many rows are late."""
     shown: Counter[tuple[Any, ...]] = Counter()
     reached = NONE
     with tempfile.TemporaryDirectory() as root:
@@ -228,8 +239,7 @@ def test_as_a_dict_of_lists(
             last = behind == len(rows)
             output = kernel.step(table, mark=END if last else reached, reached=reached)
             shown.update(shown_by(output, spec))
-    assert shown == naive.shown
-    assert kernel.late == naive.late
+    return shown, kernel.late
 
 
 def shown_by(output: pa.Table, spec: WindowShape) -> list[tuple[Any, ...]]:

@@ -4,11 +4,9 @@ If no row is late, also against a dict of lists that never had the rows that wer
 
 from __future__ import annotations
 
-import tempfile
 from collections import Counter
 from dataclasses import replace
 from itertools import pairwise
-from typing import Any
 
 import numpy as np
 import pytest
@@ -23,12 +21,10 @@ from tests.operators.differential_dynamic_aggregate import (
     Window,
     arrivals,
     parts_of,
-    shown_by,
-    table_of,
+    shown_of,
 )
-from tests.operators.timed_epochs import TimedEpochs, pieces
 from tests.tiers import examples
-from tidemill.changelog.watermarks import END, NONE, Running
+from tidemill.changelog.watermarks import NONE, Running
 from tidemill.operators.window.retractable_dynamic import RetractableDynamicSpec
 
 RETRACTING = [name for name, (_, _, retracts) in CALLS.items() if retracts]
@@ -66,22 +62,6 @@ def changes_of(rows: list[Row], gone: list[tuple[int, int]], spec: RetractableDy
     came = [(float(i), r) for i, r in enumerate(rows)]
     came += [(i + goes[i] + 0.5, replace(r, weight=-1)) for i, r in enumerate(rows) if i in goes]
     return [r for _, r in sorted(came, key=lambda pair: pair[0])]
-
-
-def shown_of(
-    rows: list[Row], marks: list[int], delay: int, cuts: list[int], spec: RetractableDynamicSpec
-) -> tuple[Counter[tuple[Any, ...]], int]:
-    shown: Counter[tuple[Any, ...]] = Counter()
-    reached = NONE
-    with tempfile.TemporaryDirectory() as root:
-        kernel = TimedEpochs(root, spec)
-        for first, behind in pieces(len(rows), cuts):
-            table = table_of(rows[first:behind], marks[first:behind], first, spec)
-            reached = max([reached, *(r.time - delay for r in rows[first:behind])])
-            last = behind == len(rows)
-            output = kernel.step(table, mark=END if last else reached, reached=reached)
-            shown.update(shown_by(output, spec))
-    return shown, kernel.late
 
 
 GONE = st.lists(st.tuples(st.integers(0, 29), st.integers(0, 12)), max_size=8)
