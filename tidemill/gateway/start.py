@@ -206,6 +206,10 @@ class GatewayProcess:
             assert isinstance(job, RestartingJob)
             self._memory.job_started(job, job.directory, user, statement, snapshot)
 
+        def job_set(job: JobHandle, options: Mapping[str, str]) -> None:
+            assert isinstance(job, RestartingJob)
+            self._memory.job_set(job.directory, options)
+
         context.catalogs_url, context.catalogs_seal = lambda: self._url, self._seal
         context.permissions = self._reach(user)
         options = context.configuration.items()
@@ -213,6 +217,7 @@ class GatewayProcess:
         self._watch(context, user)
         context.jobs, context.place_job = self.jobs(user), place_job
         statements.job_started, statements.job_altered = job_started, job_altered
+        statements.job_set = job_set
         return statements
 
     def _reach(self, user: str) -> Permissions:
