@@ -47,8 +47,7 @@ from tidemill.gateway.store.store import KeptJob, KeptSession, Store
 from tidemill.runtime.restarts.job import RestartingJob
 from tidemill.runtime.spark.session import spark_application
 from tidemill.runtime.spark.settings import MASTER, is_within_machine, spark_settings
-from tidemill.session.catalogs.database import sqlite_url
-from tidemill.session.catalogs.places import state_directory
+from tidemill.session.catalogs.places import sqlite_url, state_directory
 from tidemill.session.context import SessionContext
 from tidemill.session.history.keeper import Keeper, own_records
 from tidemill.session.history.records import Records

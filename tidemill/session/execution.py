@@ -104,7 +104,7 @@ def _constant(context: SessionContext, plan: n.LogicalNode, config: Configuratio
 
 def _literal_table(context: SessionContext, plan: n.LogicalNode) -> pa.Table | None:
     """The rows of an optimised plan of literals, without Spark; None if Spark must compute them."""
-    if context.rendered or not is_constant(plan):
+    if not is_constant(plan):
         return None
     zone_of(context.time_zone)  # refuses a zone that does not exist
     rows = literal_rows(plan)
