@@ -105,8 +105,8 @@ def server() -> Iterator[Server]:
         os.chown(root, pwd.getpwnam("mysql").pw_uid, pwd.getpwnam("mysql").pw_gid)
     made = Server(root=root, port=port)
     try:
-        install = ["mariadb-install-db", "--no-defaults", f"--datadir={root}/data", "--skip-test-db"]
-        install += ["--auth-root-authentication-method=normal"]
+        install = ["mariadb-install-db", "--no-defaults", f"--datadir={root}/data", f"--tmpdir={root}"]
+        install += ["--skip-test-db", "--auth-root-authentication-method=normal"]
         done = subprocess.run(install, capture_output=True, timeout=120, check=False, **unprivileged())
         assert done.returncode == 0, done.stdout.decode() + done.stderr.decode()
         made.start()

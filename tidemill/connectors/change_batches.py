@@ -27,7 +27,7 @@ def change_schema(fields: tuple[Field, ...], *, changes: bool, sequence: bool) -
 def change_batch(
     columns: Sequence[pa.Array], fields: tuple[Field, ...], kinds: Any | None, sequence: Any | None
 ) -> pa.RecordBatch:
-    """``columns`` of ``fields``; ``kinds`` and ``sequence``: numbers for each row, None for no such column."""
+    """``columns`` of ``fields``; ``kinds`` and ``sequence``: numbers for each row, None: no such column."""
     arrays, names = list(columns), [field.name for field in fields]
     for numbers, kind, name in ((kinds, pa.int8(), KIND_COLUMN), (sequence, pa.int64(), SEQUENCE_COLUMN)):
         if numbers is not None:

@@ -7,6 +7,7 @@ does not show as rows, is an error; nothing is guessed.
 
 from __future__ import annotations
 
+import logging
 import random
 import re
 from collections.abc import Iterator
@@ -31,6 +32,7 @@ from tidemill.connectors.mysql_cdc.server import Capture
 from tidemill.connectors.mysql_cdc.values import Column
 from tidemill.errors import ConnectorError, NotSupportedError
 
+logging.getLogger("pymysqlreplication").setLevel(logging.ERROR)  # it warns of defaults of servers
 _ROWS = (WriteRowsEvent, UpdateRowsEvent, DeleteRowsEvent)
 _EVENTS = (
     *_ROWS,
@@ -92,7 +94,7 @@ def transactions(
                 ended = True
             elif isinstance(event, XAPrepareEvent):
                 ended = True
-                if rows and not event.one_phase:
+                if rows:
                     raise NotSupportedError(
                         f"An XA transaction that changes '{capture.name}', at {shown(place)}"
                     )
@@ -111,8 +113,8 @@ def transactions(
         place = (stream.log_file, stream.log_pos)
         if order(place) < order(end) or rows:
             raise capture.error(
-                f"the server's log ended at {shown(place)} inside the range that ends at {shown(end)}; the last"
-                f" transaction ended at {shown(reached)}."
+                f"the server's log ended at {shown(place)} inside the range that ends at {shown(end)};"
+                f" the last transaction ended at {shown(reached)}."
             )
     except pymysql.Error as e:
         if e.args and e.args[0] == 1236:

@@ -58,7 +58,8 @@ def check_log(capture: Capture, log: LogStatus, before: Position | None = None) 
         )
     if order(before.place) > order(log.end) or before.pos > sizes.get(before.file, before.pos):
         raise capture.error(
-            f"the job has read up to {shown(before.place)}, but {left}: the server was restored or its log reset.",
+            f"the job has read up to {shown(before.place)}, but {left}: the server was restored,"
+            " or its log reset.",
             _NEW_JOB_HINT,
         )
     if before.file not in sizes:

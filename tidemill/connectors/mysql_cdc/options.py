@@ -44,7 +44,7 @@ OPTIONS = (
     ConnectorOption(
         key="username",
         required=True,
-        doc="User with SELECT, LOCK TABLES, REPLICATION SLAVE and REPLICATION CLIENT (MariaDB: BINLOG MONITOR).",
+        doc="User with SELECT, LOCK TABLES, REPLICATION SLAVE and REPLICATION CLIENT or BINLOG MONITOR.",
     ),
     ConnectorOption(key="password", required=True, doc="Password."),
     ConnectorOption(key="database-name", required=True, doc="Database; no regular expression."),

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 import time
 import uuid
 from collections.abc import Callable
@@ -25,14 +26,13 @@ _AWAY = (2002, 2003, 2006, 2013, 1053, 1040)
 _SYNTAX = 1064
 _SETTINGS = "SET time_zone = '+00:00', sql_mode = '', lock_wait_timeout = 60, wait_timeout = 86400"
 _COLUMNS = """
-SELECT COLUMN_NAME, DATA_TYPE, COLUMN_TYPE, CHARACTER_SET_NAME, COALESCE(CHARACTER_OCTET_LENGTH, 0), COLUMN_KEY
+SELECT COLUMN_NAME, DATA_TYPE, COLUMN_TYPE, CHARACTER_SET_NAME,
+       COALESCE(CHARACTER_OCTET_LENGTH, 0), COLUMN_KEY
 FROM information_schema.COLUMNS WHERE TABLE_SCHEMA = %s AND TABLE_NAME = %s ORDER BY ORDINAL_POSITION
 """
-_CASCADES = """
-SELECT CONSTRAINT_NAME FROM information_schema.REFERENTIAL_CONSTRAINTS
-WHERE CONSTRAINT_SCHEMA = %s AND TABLE_NAME = %s
-  AND (DELETE_RULE IN ('CASCADE', 'SET NULL') OR UPDATE_RULE IN ('CASCADE', 'SET NULL'))
-"""
+_CASCADE = re.compile(
+    r"^ +CONSTRAINT `((?:[^`]|``)+)` FOREIGN KEY .* ON (?:DELETE|UPDATE) (?:CASCADE|SET NULL)", re.M
+)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -124,22 +124,25 @@ class Server:
     def table(self) -> TableStatus | None:
         place = (self.capture.database, self.capture.table)
         found = self._rows(
-            "SELECT TABLE_TYPE, ENGINE FROM information_schema.TABLES WHERE TABLE_SCHEMA = %s AND TABLE_NAME = %s",
+            "SELECT TABLE_TYPE, ENGINE FROM information_schema.TABLES"
+            " WHERE TABLE_SCHEMA = %s AND TABLE_NAME = %s",
             *place,
         )
         if not found:
             return None
         columns = self._rows(_COLUMNS, *place)
-        cascades = self._rows(_CASCADES, *place)
+        base = found[0][0] == "BASE TABLE"
+        created = self._rows(f"SHOW CREATE TABLE {self.capture.quoted}")[0][1] if base else ""
+        cascade = _CASCADE.search(created)
         return TableStatus(
             kind=found[0][0],
             engine=found[0][1],
             columns=tuple(
-                Column(name=n, kind=k.lower(), text=t, charset=c, length=size)
+                Column(name=n, kind=k.lower(), text=t, charset=c, length=int(size))
                 for n, k, t, c, size, _ in columns
             ),
             keys=tuple(row[0] for row in columns if row[5] == "PRI"),
-            cascade=cascades[0][0] if cascades else None,
+            cascade=cascade[1] if cascade else None,
         )
 
     def log(self) -> LogStatus:

@@ -123,7 +123,8 @@ def _millis(value: timedelta, precision: int) -> int:
     if not timedelta(0) <= value < _DAY:
         raise ValueError(value)
     millis = value // timedelta(milliseconds=1)
-    return millis - millis % 10 ** max(0, 3 - precision)
+    unit: int = 10 ** max(0, 3 - precision)
+    return millis - millis % unit
 
 
 def _date(value: date) -> date:
