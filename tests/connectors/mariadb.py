@@ -60,6 +60,7 @@ class Server:
             f"--datadir={self.root}/data",
             f"--socket={self.root}/socket",
         ]
+        command += [f"--tmpdir={self.root}"]
         command += [f"--port={self.port}", "--bind-address=127.0.0.1", "--log-bin=log", "--server-id=7"]
         command += ["--binlog-format=ROW", "--skip-name-resolve", "--innodb-flush-log-at-trx-commit=0"]
         command += ["--character-set-server=utf8mb4", "--innodb-buffer-pool-size=32M"]

@@ -52,7 +52,7 @@ _BYTES = "bytes"
 _DML = re.compile(r"\s*(INSERT|UPDATE|DELETE|REPLACE|LOAD|WITH|CALL)\b", re.IGNORECASE)
 _DDL = re.compile(r"\s*(ALTER|TRUNCATE|DROP|RENAME|CREATE\s+OR\s+REPLACE)\b", re.IGNORECASE)
 _COMMENTS = re.compile(r"/\*(?!!).*?\*/|\A\s*(--|#)[^\n]*\n", re.DOTALL)
-_BEGINNINGS = ("BEGIN", "XA START")
+_BEGINNINGS = ("BEGIN", "XA START", "XA END")
 _HINT = "Start the job with another checkpoint directory."
 
 
@@ -85,6 +85,7 @@ def transactions(
                 _describe(capture, event, columns, place)
             elif isinstance(event, _ROWS):
                 rows += _rows(capture, event, columns, place)
+                begun = True
             elif isinstance(event, QueryEvent):
                 ended = _ends(capture, event, place, begun)
                 begun = begun or _word(event.query) in _BEGINNINGS
@@ -273,7 +274,7 @@ def _ends(capture: Capture, event: QueryEvent, place: Place, begun: bool) -> boo
 
 def _word(query: str) -> str:
     text = query.strip().upper()
-    for word in ("SAVEPOINT", "XA START"):
+    for word in ("SAVEPOINT", "XA START", "XA END"):
         if text.startswith(word):
             return word
     return text
