@@ -7,7 +7,7 @@ from dataclasses import dataclass
 import pytest
 
 from tidemill.connectors.api import Offset, Splits
-from tidemill.runtime.splits import busy_splits, idle_splits
+from tidemill.runtime.event_time.splits import busy_splits, idle_splits
 
 
 @dataclass(frozen=True)

@@ -40,8 +40,8 @@ from tidemill.runtime.checkpoint.evolution import evolution
 from tidemill.runtime.checkpoint.identity import JobIdentity
 from tidemill.runtime.checkpoint.ownership import Ownership
 from tidemill.runtime.checkpoint.records import Records, said
+from tidemill.runtime.event_time.timers import Timers
 from tidemill.runtime.hot_keys import Hot
-from tidemill.runtime.timers import Timers
 from tidemill.state.record import START_AGAIN, damaged
 from tidemill.state.slices import Slice, Slices
 
