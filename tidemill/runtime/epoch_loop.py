@@ -46,7 +46,8 @@ from tidemill.errors import LostDriverError, LostProcessError, TidemillError
 from tidemill.operators.api import AGAIN
 from tidemill.runtime import graph as g
 from tidemill.runtime import hot_keys
-from tidemill.runtime.checkpoint.directory import CheckpointDirectory, EpochCommit, EpochPlan, recorded
+from tidemill.runtime.checkpoint.directory import CheckpointDirectory
+from tidemill.runtime.checkpoint.epochs import EpochCommit, EpochPlan, recorded
 from tidemill.runtime.event_time import timers
 from tidemill.runtime.event_time.epochs import EventTime
 from tidemill.runtime.late_table import LateTable

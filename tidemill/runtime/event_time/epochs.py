@@ -11,7 +11,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from tidemill.changelog.watermarks import END
 from tidemill.connectors.api import Offset, Source, SplitSource
 from tidemill.runtime import graph as g
-from tidemill.runtime.checkpoint.directory import EpochCommit, EpochPlan
+from tidemill.runtime.checkpoint.epochs import EpochCommit, EpochPlan
 from tidemill.runtime.event_time import timers
 from tidemill.runtime.event_time.pace import Pace, Paces
 from tidemill.runtime.event_time.splits import busy_splits, idle_splits
