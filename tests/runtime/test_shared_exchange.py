@@ -92,7 +92,7 @@ def exchanges(monkeypatch: pytest.MonkeyPatch) -> list[int]:
     made: list[int] = []
     plain = classic.DataFrame.repartitionById
 
-    def counting(frame: DataFrame, partitions: int, column: Any) -> DataFrame:
+    def counting(frame: Any, partitions: int, column: Any) -> DataFrame:
         made.append(partitions)
         return plain(frame, partitions, column)
 
