@@ -23,8 +23,8 @@ from bench.memory import processor_seconds
 
 FILES = 8
 LARGE = 1_000_000_000
-QUIET_SECONDS, QUIET = 2.0, 0.3
-"""A gateway is quiet if it took less than this part of a core for so long."""
+QUIET_SECONDS, QUIET_TIMES, QUIET = 2.0, 3, 0.3
+"""A gateway is quiet if it took less than this part of a core, so often for so long."""
 PATIENCE = 1_200
 QUERY = f"""INSERT INTO shown SELECT k, s, n FROM
  (SELECT k, SUM(v) AS s, COUNT(*) AS n FROM t GROUP BY k) WHERE s >= {LARGE}"""
@@ -74,7 +74,7 @@ def measured(url: str, process: int, folder: Path, keys: int, options: dict[str,
     begun = time.perf_counter()
     client.run(session, QUERY)
     _quiet(process)
-    fill = time.perf_counter() - begun - QUIET_SECONDS
+    fill = time.perf_counter() - begun - QUIET_TIMES * QUIET_SECONDS
     _put(folder, "marker1", f"1,{LARGE}\n")
     _shown(log, first, before[0])
     ((job, *_),) = (row for row in client.rows(session, "SHOW JOBS") if row[2] == "RUNNING")
@@ -124,11 +124,12 @@ def _session(client: Client, folder: Path, options: dict[str, str]) -> str:
 
 def _quiet(process: int) -> None:
     """Waits until the gateway has nothing to do."""
-    end, used = time.monotonic() + PATIENCE, processor_seconds(process)
+    end, used, times = time.monotonic() + PATIENCE, processor_seconds(process), 0
     while time.monotonic() < end:
         time.sleep(QUIET_SECONDS)
         now = processor_seconds(process)
-        if now - used < QUIET * QUIET_SECONDS:
+        times = times + 1 if now - used < QUIET * QUIET_SECONDS else 0
+        if times == QUIET_TIMES:
             return
         used = now
     raise SystemExit("The job does not come to rest.")
