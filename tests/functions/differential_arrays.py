@@ -81,6 +81,7 @@ def _casts() -> Iterator[x.Expr]:
     yield from (cast("g", t.STRING), cast("l", t.STRING), cast("l", t.TimestampType(precision=3)))
     yield from (cast("g", instant), cast(cast("l", t.TimestampType(precision=6)), t.DATE))
     yield from (cast("m", t.DOUBLE), cast("n", t.DOUBLE), cast("w", t.DOUBLE))
+    yield from (cast("r", kind, safe=True) for kind in (*numbers, *DECIMALS))
 
 
 def _texts() -> Iterator[x.Expr]:
