@@ -23,6 +23,8 @@ _EXACT_POWER = 22
 """The largest power of ten that a double has exactly."""
 _OF_NUMBERS = np.isin(np.arange(256), list(b"0123456789.-"))
 """By byte whether plain numbers have it."""
+_ROOT: Kernel = pc.sqrt
+_WHOLE: dict[str, Kernel] = {"floor": pc.floor, "ceil": pc.ceil}
 _WRAPPING: dict[str, Kernel] = {"+": pc.add, "-": pc.subtract, "*": pc.multiply}
 
 
@@ -89,6 +91,22 @@ def cast(source: t.LogicalType, target: t.LogicalType) -> Kernel | None:
     if plain and isinstance(target, (*t.INTEGER_TYPES, *t.APPROXIMATE_TYPES)):
         return partial(_cast, kind)
     return None
+
+
+def square_root(call: ArrayCall) -> Kernel | None:
+    return _ROOT
+
+
+def whole(function: str, of_times: Entry = lambda _: None) -> Entry:
+    """FLOOR and CEIL (``function``: floor, ceil) of a number, or what ``of_times`` has."""
+
+    def entry(call: ArrayCall) -> Kernel | None:
+        kind = call.arg_types[0]
+        if isinstance(kind, t.INTEGER_TYPES):
+            return passed_on
+        return _WHOLE[function] if isinstance(kind, t.APPROXIMATE_TYPES) else of_times(call)
+
+    return entry
 
 
 def _of_first(kernel: Kernel, value: Value, *_: Value) -> Value:
