@@ -14,7 +14,6 @@ from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import Self
 
-from tidemill.config.epoch_options import RESIDENT
 from tidemill.config.execution_options import (
     CHECKPOINT_DIRECTORY,
     CLAIM_MODE,
@@ -226,7 +225,7 @@ class _Preparation:
             clock=request.clock,
             late=self._late_table(len(outputs)),
             stopping=stopping,
-            resident=resident_epochs(spark, outputs, stopping) if request.config.read(RESIDENT) else None,
+            resident=resident_epochs(spark, outputs, stopping, request.config),
         )
         nodes = {key: o.node for key, o in outputs.items()}
         tables = {**context.tables, **self.tables}
