@@ -46,7 +46,7 @@ _INCIDENTAL: dict[type, frozenset[str]] = {
     n.WindowTableFunction: frozenset({"input", "position"}),
     n.MatchRecognize: frozenset({"input"}),
     # A user's function is its name and its types: a fix of its code must not lose state.
-    # Its version is compared beside the digests (see ``runtime.job_facts``).
+    # Its version is compared beside the digests (see ``runtime.job.facts``).
     BoundFunction: frozenset({"body", "version"}),
     BoundAggregate: frozenset({"body", "version"}),
 }
