@@ -37,7 +37,7 @@ from tidemill.config.mini_batch_options import (
 from tidemill.config.option import Configuration
 from tidemill.config.secrets import shown_value
 from tidemill.config.watermark_options import IDLE_TIMEOUT
-from tidemill.connectors.api import JobSource, ReadLimit, WorkingSink
+from tidemill.connectors.api import ReadLimit
 from tidemill.deep_calls import with_room
 from tidemill.errors import InternalError, ValidationError
 from tidemill.files.fence import OPEN, Fence
@@ -386,14 +386,12 @@ class _Preparation:
         if context is None or identity is None:
             raise InternalError("the checkpoint is not open")
         for key, source in context.sources.items():
-            if isinstance(source, JobSource):
-                source.record_in(self._checkpoint.source_root.below(key))
+            source.record_in(self._checkpoint.source_root.below(key))
         spark = epoch_session(request, context.parallelism)
         for source in context.sources.values():
-            if isinstance(source, JobSource):
-                source.search_with(spark)
+            source.search_with(spark)
         for output in outputs.values():
-            if isinstance(output, SinkOutput) and isinstance(output.sink, WorkingSink):
+            if isinstance(output, SinkOutput):
                 output.sink.publish_with(spark)
         stopping = threading.Event()
         job = StreamingJob(
