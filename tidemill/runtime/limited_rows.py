@@ -12,7 +12,7 @@ from dataclasses import dataclass
 import pyarrow as pa
 from pyspark.sql import DataFrame, SparkSession
 
-from tidemill.connectors.api import BatchSource, Offset, ReadLimit
+from tidemill.connectors.api import Offset, ReadLimit, Source
 from tidemill.physical.batch.nodes import BatchNode, TableSourceScan
 from tidemill.physical.batch.portions import Portioned
 
@@ -22,7 +22,7 @@ class Stretch:
     """The part (``start``, ``end``] of the table of ``scan``. ``is_rest``: nothing comes after it."""
 
     scan: TableSourceScan
-    source: BatchSource
+    source: Source
     start: Offset | None
     end: Offset
     is_rest: bool
@@ -33,9 +33,7 @@ class Stretch:
         return rows if self.is_rest else rows.repartition(1)
 
 
-def limited_rows(
-    asked: Portioned, source: BatchSource, run: Callable[[BatchNode, Stretch], pa.Table]
-) -> pa.Table:
+def limited_rows(asked: Portioned, source: Source, run: Callable[[BatchNode, Stretch], pa.Table]) -> pa.Table:
     """``run`` gives the rows of a plan that reads nothing but a stretch."""
     found: list[pa.Table] = []
     missing = asked.most
@@ -47,7 +45,7 @@ def limited_rows(
     return pa.concat_tables(found).slice(asked.offset)
 
 
-def _stretches(asked: Portioned, source: BatchSource) -> Iterator[Stretch]:
+def _stretches(asked: Portioned, source: Source) -> Iterator[Stretch]:
     start: Offset | None = None
     for size in (*asked.sizes(), None):
         end = source.next_offset(start, ReadLimit(bytes=size))

@@ -20,17 +20,13 @@ from tidemill.connectors.api.lookup import (
     ScannedTable,
 )
 from tidemill.connectors.api.sink import (
-    ArrowSink,
     BatchMap,
     GroupedSink,
     Sink,
     SinkRequest,
-    WorkingSink,
 )
 from tidemill.connectors.api.source import (
     ArrowSource,
-    BatchSource,
-    JobSource,
     NamedTable,
     Offset,
     ReadLimit,
@@ -42,15 +38,12 @@ from tidemill.connectors.api.source import (
 )
 
 __all__ = [
-    "ArrowSink",
     "ArrowSource",
     "BatchMap",
-    "BatchSource",
     "CatalogConnector",
     "Connector",
     "ConnectorOption",
     "GroupedSink",
-    "JobSource",
     "LookedUp",
     "LookupConnector",
     "LookupRequest",
@@ -68,5 +61,4 @@ __all__ = [
     "SplitSource",
     "Splits",
     "TruncatingConnector",
-    "WorkingSink",
 ]

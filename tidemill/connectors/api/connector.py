@@ -164,7 +164,8 @@ class OutsideTables(Protocol):
 
 @runtime_checkable
 class CatalogConnector(Protocol):
-    """Optional face of a connector that brings catalogs: CREATE CATALOG whose 'type' is its identifier."""
+    """Optional face of a connector that brings catalogs: CREATE CATALOG whose 'type' is its identifier. A
+    package may add others ("Writing a connector" in docs/connectors.md)."""
 
     def catalog_options(self, given: Mapping[str, str]) -> Mapping[str, str]:
         """As options of its tables, from those of CREATE CATALOG."""

@@ -1,10 +1,13 @@
-"""What a sink promises, and its optional faces."""
+"""What a sink promises."""
+
+# ruff: noqa: B027 - methods that do nothing by default are not abstract
 
 from __future__ import annotations
 
+from abc import ABC, abstractmethod
 from collections.abc import Callable, Hashable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any, Protocol, runtime_checkable
+from typing import TYPE_CHECKING, Any
 
 import pyarrow as pa
 
@@ -44,58 +47,52 @@ class SinkRequest:
     """Tasks are in the order of arrival, rows within them too (nothing was exchanged since the sources)."""
 
 
-class Sink(Protocol):
-    """A table being written, one epoch at a time, in two steps (see runtime.commit)."""
+class Sink(ABC):
+    """The base class of sinks: a table that is written, one epoch at a time, in two steps (see
+    runtime.commit)."""
 
+    __slots__ = ()
+
+    @abstractmethod
     def stage(self, frame: DataFrame, epoch: int) -> DataFrame:
         """A lazy frame with one STRING column ``token``: running it writes the rows of ``frame``
         where no reader sees them, under names of its attempt's own and durably, so that a task that
         runs twice, or outlives its epoch, harms nothing: only what tokens name is published. One token
         per task, JSON text, small."""
-        ...
 
+    @abstractmethod
     def publish(self, epoch: int, tokens: list[str]) -> None:
         """Makes the staged epoch visible, atomically as far as the outside system can; idempotent."""
-        ...
 
+    @abstractmethod
     def discard(self, epoch: int) -> None:
-        """Removes whatever was staged for ``epoch`` and later, after a crash or a failed epoch."""
-        ...
+        """Removes the staged rows of ``epoch`` and later epochs, after a crash or a failed epoch."""
 
     def finish(self) -> None:
         """The job ended normally (bounded input): last clean-up, e.g. success files."""
-        ...
-
-
-@runtime_checkable
-class ArrowSink(Protocol):
-    """Optional face of a sink whose ``stage`` is a map over Arrow batches, so that it can run where the
-    rows are made."""
 
     def stager(self, epoch: int) -> BatchMap | None:
-        """Picklable: a task's batches (the request's fields by place, ``$kind`` by name) in, one row with
-        the STRING column ``token`` out; with the promises of ``stage``. It is not called where there are no
-        rows. None: this sink wants the rows elsewhere than where they are made."""
-        ...
-
-
-@runtime_checkable
-class GroupedSink(Protocol):
-    """Optional face of a sink that can commit together with others of its job: those whose ``group``
-    is equal are published by one call, so that a reader never sees different epochs in them."""
-
-    @property
-    def group(self) -> Hashable: ...
-
-    def publish_group(self, epoch: int, parts: Sequence[tuple[Any, list[str]]]) -> None:
-        """``parts``: every sink of the group with its tokens, this one among them; idempotent."""
-        ...
-
-
-@runtime_checkable
-class WorkingSink(Protocol):
-    """Optional face of a sink whose ``publish`` may let Spark's workers do some of its work."""
+        """``stage`` as a map over Arrow batches, so that it can run in the workers that make the rows; None
+        if ``stage`` is no such map. Picklable. In: a task's batches (the request's fields by place, ``$kind``
+        by name). Out: one row with the STRING column ``token``, with the promises of ``stage``. It is not
+        called for tasks without rows."""
+        return None
 
     def publish_with(self, spark: SparkSession) -> None:
-        """Called once, before the first epoch is published."""
-        ...
+        """Called once, before the first epoch is published. ``publish`` may use Spark's workers."""
+
+
+class GroupedSink(Sink):
+    """A sink that can commit together with other sinks of its job: sinks with an equal ``group`` are
+    published by one call, so that a reader never sees different epochs in them."""
+
+    __slots__ = ()
+
+    @property
+    @abstractmethod
+    def group(self) -> Hashable:
+        """For example the address of the database."""
+
+    @abstractmethod
+    def publish_group(self, epoch: int, parts: Sequence[tuple[Any, list[str]]]) -> None:
+        """``parts``: every sink of the group with its tokens, this sink among them; idempotent."""

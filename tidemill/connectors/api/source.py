@@ -1,14 +1,17 @@
-"""What a source promises, and the optional faces by which jobs and queries use it better.
+"""What a source promises to jobs and queries.
 
 Offsets are plain JSON values (dicts of str to JSON). The same (start, end] range must always give
 the same rows in the same order: a crashed epoch is read again.
 """
 
+# ruff: noqa: B027 - methods that do nothing by default are not abstract
+
 from __future__ import annotations
 
+from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any, Protocol, runtime_checkable
+from typing import TYPE_CHECKING, Any
 
 import pyarrow as pa
 
@@ -58,39 +61,10 @@ class SourceRequest:
     fence: Fence = OPEN
 
 
-class Source(Protocol):
-    """A table being read. Made per job; holds no state that is not in its offsets."""
-
-    @property
-    def is_bounded(self) -> bool: ...
-
-    def next_offset(self, start: Offset | None, limit: ReadLimit) -> Offset:
-        """The end of the next range after ``start`` (None: the beginning), at most ``limit``;
-        equal to ``start`` (or an empty range's offset) when nothing new is there now."""
-        ...
-
-    def is_empty(self, start: Offset | None, end: Offset) -> bool:
-        """Whether the range (start, end] holds no rows."""
-        ...
-
-    def is_finished(self, offset: Offset | None) -> bool:
-        """A bounded source: whether everything was read up to ``offset``."""
-        ...
-
-    def read(self, spark: SparkSession, start: Offset | None, end: Offset) -> DataFrame:
-        """The rows of (start, end]: the request's fields by name, then ``$kind`` (TINYINT RowKind)
-        iff the table's changelog is not insert-only, then ``$seq`` (BIGINT) iff asked for."""
-        ...
-
-    def read_all(self, spark: SparkSession) -> DataFrame:
-        """Batch mode: everything there is now."""
-        ...
-
-
 @dataclass(frozen=True, slots=True)
 class NamedTable:
     """``name``: of a view, which no other table has; ``texts``: the request's fields over its columns;
-    ``files``: how many there are; ``bring`` makes the name known to the session that reads."""
+    ``files``: the number of files; ``bring`` makes the name known to the session that reads."""
 
     name: str
     texts: tuple[str, ...]
@@ -98,57 +72,86 @@ class NamedTable:
     bring: Callable[[], None]
 
 
-@runtime_checkable
-class BatchSource(Source, Protocol):
-    """Optional face of a source that the plan of a batch query can use in better ways than ``read_all``."""
+class Source(ABC):
+    """The base class of sources: a table that is read. Made per job; its offsets hold all its state.
 
-    def named_table(self, spark: SparkSession) -> NamedTable | DataFrame:
-        """As ``read_all``; a table that a query's text names needs no frame, and no analysis of one."""
-        ...
-
-    def check_read(self) -> None:
-        """When all of the named table has been read: ConnectorError where it is not what was named."""
-        ...
-
-    @property
-    def gives_portions(self) -> bool:
-        """Whether ``read`` reads a range of bytes sooner than all of the table."""
-        ...
-
-
-class JobSource:
-    """Optional base class of a source that takes part in the life of a streaming job: its start, its epochs,
-    its stop. Each method does nothing unless a source overrides it."""
+    A source implements the six abstract methods. The other methods have defaults: override them to take part
+    in the life of a streaming job, or to read faster in a batch query.
+    """
 
     __slots__ = ()
+
+    @property
+    @abstractmethod
+    def is_bounded(self) -> bool:
+        """Whether the source ends."""
+
+    @abstractmethod
+    def next_offset(self, start: Offset | None, limit: ReadLimit) -> Offset:
+        """The end of the next range after ``start`` (None: the beginning), at most ``limit``;
+        equal to ``start`` (or an empty range's offset) when nothing new is there now."""
+
+    @abstractmethod
+    def is_empty(self, start: Offset | None, end: Offset) -> bool:
+        """Whether the range (start, end] holds no rows."""
+
+    @abstractmethod
+    def is_finished(self, offset: Offset | None) -> bool:
+        """A bounded source: whether everything was read up to ``offset``."""
+
+    @abstractmethod
+    def read(self, spark: SparkSession, start: Offset | None, end: Offset) -> DataFrame:
+        """The rows of (start, end]: the request's fields by name, then ``$kind`` (TINYINT RowKind)
+        iff the table's changelog is not insert-only, then ``$seq`` (BIGINT) iff asked for."""
+
+    @abstractmethod
+    def read_all(self, spark: SparkSession) -> DataFrame:
+        """Batch mode: everything there is now."""
+
+    # -- the life of a streaming job
 
     def record_in(self, storage: Storage) -> None:
         """Called once before the first offset is asked for; ``storage`` is the source's own folder beside the
         job's checkpoint."""
 
     def search_with(self, spark: SparkSession) -> None:
-        """Called before the first offset is asked for: where a source must look into much data to say where
-        a range ends, the tasks of ``spark`` may do it."""
+        """Called before the first offset is asked for. If the source must search much data for the end of a
+        range, tasks of ``spark`` may search."""
 
     def ahead(self, offset: Offset, limit: ReadLimit) -> Callable[[], None] | None:
-        """What ``next_offset(offset, limit)`` would spend its time on, to be called by another thread while
-        the range up to ``offset`` is read; None where that is little. It decides nothing: what it has found
-        counts once ``next_offset`` asks for the same."""
+        """The slow part of ``next_offset(offset, limit)``, which another thread calls while the range up to
+        ``offset`` is read; None if nothing is slow. It decides nothing: its findings count once
+        ``next_offset`` asks for the same."""
         return None
 
     def is_readable(self, start: Offset | None, end: Offset) -> bool:
-        """Asked at a start of a range that an earlier process planned and did not commit: a range that cannot
-        be read any more is planned again."""
+        """Whether a range can still be read that an earlier process planned and did not commit. If not, the
+        job plans another range."""
         return True
 
     def remembered(self, end: Offset, *, ended: bool) -> Source | None:
-        """Exactly the rows up to ``end``, to be read once more; None of a source that keeps no history.
-        ``ended``: it is a bounded source that has nothing after ``end``. StateError, which says what is gone,
-        if the rows are not there any more as they were read."""
+        """Exactly the rows up to ``end``, to be read once more; None if the source keeps no history.
+        ``ended``: the source is bounded and has nothing after ``end``. StateError, which names the lost rows,
+        if the source cannot give the same rows again."""
         return None
 
     def stopped(self, offset: Offset | None) -> None:
         """Called when a job that can be resumed stops or fails, with its last committed offset."""
+
+    # -- batch queries
+
+    def named_table(self, spark: SparkSession) -> NamedTable | DataFrame:
+        """As ``read_all``. If the query's text can name the table, Spark need not analyse a frame of it."""
+        return self.read_all(spark)
+
+    def check_read(self) -> None:
+        """Called after the rows of ``named_table`` were read. ConnectorError if the table has changed since
+        it was named."""
+
+    @property
+    def gives_portions(self) -> bool:
+        """Whether ``read`` reads a range of bytes sooner than the whole table."""
+        return False
 
 
 @dataclass(frozen=True, slots=True)
@@ -160,13 +163,16 @@ class Splits:
     read: tuple[tuple[int, str], ...]
 
 
-@runtime_checkable
-class SplitSource(Protocol):
-    """Optional face of a source whose rows are ordered within splits only, such as partitions of a topic:
-    each has a watermark of its own. Where a table has a watermark, the rows of a split in a range are one
-    task's."""
+class SplitSource(Source):
+    """A source whose rows are ordered only within splits, such as partitions of a topic. Each split has its
+    own watermark. If the table has a watermark, one task reads all rows of a split in a range. ``has_splits``
+    of the connector is true."""
 
-    def splits(self, start: Offset | None, end: Offset) -> Splits: ...
+    __slots__ = ()
+
+    @abstractmethod
+    def splits(self, start: Offset | None, end: Offset) -> Splits:
+        """The splits of the range (start, end]."""
 
 
 _ROW_BYTES = 100
@@ -190,12 +196,13 @@ class ReadTasks:
         return cls(tasks, read, rows * _ROW_BYTES)
 
 
-@runtime_checkable
-class ArrowSource(Protocol):
-    """Optional face of a source whose rows are made as Arrow batches in Spark Python workers. Its ``read`` is
-    ``task_frames.read_frame`` of the same tasks."""
+class ArrowSource(Source):
+    """A source whose rows are made as Arrow batches in Spark's Python workers. Its ``read`` is
+    ``task_frames.read_frame`` of the same tasks. The connector's ``gives_arrow`` is true."""
 
+    __slots__ = ()
+
+    @abstractmethod
     def read_tasks(self, spark: SparkSession, start: Offset | None, end: Offset) -> ReadTasks:
         """The tasks of the range (start, end]; their batches have the columns of ``read``. Tasks of ``spark``
         may look where the rows of a task begin."""
-        ...

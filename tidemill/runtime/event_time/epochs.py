@@ -114,7 +114,7 @@ def _split_sources(
     """Those by event time, with the ms after which a split without rows is not waited for; 0 for never."""
     found: dict[str, tuple[SplitSource, int]] = {}
     for key, pace in paces.items():
-        source: object = sources[key]
+        source = sources[key]
         if isinstance(source, SplitSource):
             found[key] = source, pace.timeout
     return found

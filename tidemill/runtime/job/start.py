@@ -24,7 +24,6 @@ from tidemill.config.mini_batch_options import (
     MINI_BATCH_ALLOW_LATENCY,
 )
 from tidemill.config.option import Configuration
-from tidemill.connectors.api import JobSource, WorkingSink
 from tidemill.errors import InternalError
 from tidemill.files.storage import Storage
 from tidemill.physical import nodes as p
@@ -197,14 +196,12 @@ class _Preparation:
         if context is None or identity is None:
             raise InternalError("the checkpoint is not open")
         for key, source in context.sources.items():
-            if isinstance(source, JobSource):
-                source.record_in(self._checkpoint.source_root.below(key))
+            source.record_in(self._checkpoint.source_root.below(key))
         spark = epoch_session(request, context.parallelism)
         for source in context.sources.values():
-            if isinstance(source, JobSource):
-                source.search_with(spark)
+            source.search_with(spark)
         for output in outputs.values():
-            if isinstance(output, SinkOutput) and isinstance(output.sink, WorkingSink):
+            if isinstance(output, SinkOutput):
                 output.sink.publish_with(spark)
         stopping = threading.Event()
         job = StreamingJob(
