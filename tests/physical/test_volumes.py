@@ -9,6 +9,7 @@ import pytest
 from tests.session.environments import ask, new_session
 from tidemill.physical.batch.nodes import BatchNode, TableSourceScan, all_of
 from tidemill.physical.batch.volumes import exchanged_bytes, read_bytes
+from tidemill.plan.optimizer import optimize
 from tidemill.session import planning
 from tidemill.session.environment import TableEnvironment
 from tidemill.sql import statements as s
@@ -39,7 +40,7 @@ def planned(environment: TableEnvironment, query: str) -> BatchNode:
     context = environment.context
     statement = parse_statement(query)
     assert isinstance(statement, s.Query)
-    return planning.batch(context, planning.optimized(planning.bind(context, statement)))
+    return planning.batch(context, optimize(planning.bind(context, statement)))
 
 
 def guessed(root: BatchNode) -> tuple[int, int]:

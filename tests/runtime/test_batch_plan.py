@@ -13,6 +13,7 @@ from tests.session.environments import new_session
 from tidemill.errors import ValidationError
 from tidemill.physical.batch import nodes as b
 from tidemill.physical.batch.view.flink_view import flink_view
+from tidemill.plan.optimizer import optimize
 from tidemill.session import execution, planning
 from tidemill.session.context import SessionContext
 from tidemill.session.environment import TableEnvironment
@@ -77,7 +78,7 @@ def compiled(context: SessionContext, query: str) -> tuple[b.BatchNode, Any]:
     assert isinstance(statement, s.Query)
     bound = planning.bind(context, statement)
     frame = execution.frame(context, bound)
-    return planning.batch(context, planning.optimized(bound)), frame._jdf.queryExecution()
+    return planning.batch(context, optimize(bound)), frame._jdf.queryExecution()
 
 
 def names(plan_text: str) -> Counter[str]:

@@ -97,7 +97,7 @@ def batch_frame(root: b.BatchNode, request: JobRequest, way: Way = SURELY) -> Da
     settings = _settings(root, request, way)
     spark = job_session(request.application, settings=settings)
     views = Views(spark=spark, settings=settings)
-    return _frame_of(root, request, way, views, BatchScans.of(request), lambda rows: rows.frame())
+    return _frame_of(root, request, way, views, BatchScans.of(request))
 
 
 def run_tasks(root: b.BatchNode, request: JobRequest, tasks: Callable[[DataFrame], DataFrame]) -> list[str]:
@@ -136,23 +136,24 @@ def _frame_of(
     way: Way,
     views: Views,
     scans: BatchScans,
-    then: Callable[[Relation], DataFrame],
+    shown: Callable[[Relation], Relation] | None = None,
 ) -> DataFrame:
-    """``then`` of the rows of ``root``."""
+    """The rows of ``root``. ``shown``: what is made of them, to run at once; nobody else gets to see the
+    frame's columns. None for a frame that others use."""
 
     def made() -> DataFrame:
         read, in_parts = partial(scans.rows, views.spark), partial(scans.grouped, views.spark)
-        return then(_frames(views, read, in_parts, root, request, way).rows(root))
+        frames = _frames(views, read, in_parts, root, request, way)
+        rows = frames.rows(root)
+        if shown is None:
+            return rows.frame()
+        found = shown(rows)
+        return found.known_frame() if frames.sharing.is_stable(root) else found.frame()
 
     try:
         return with_room(made)
     except Exception as e:
         raise translated(e, batch=True) from e
-
-
-def _run_at_once(root: b.BatchNode, rows: Relation) -> DataFrame:
-    """The frame of ``rows``, of which nobody else gets to see columns."""
-    return rows.known_frame() if Sharing.of(root).is_stable(root) else rows.frame()
 
 
 def _frames(
@@ -310,14 +311,7 @@ def _rows(root: b.BatchNode, request: JobRequest, way: Way, seen: Seen) -> pa.Ta
 
 def _all_rows(root: b.BatchNode, scans: BatchScans, request: JobRequest, way: Way, seen: Seen) -> pa.Table:
     with _views(request, _settings(root, request, way) | RUN_AT_ONCE) as views:
-        frame = _frame_of(
-            root,
-            request,
-            way,
-            views,
-            scans,
-            lambda rows: _run_at_once(root, _shown(rows, root, request)),
-        )
+        frame = _frame_of(root, request, way, views, scans, lambda rows: _shown(rows, root, request))
         try:
             with grouped(request.application.sparkContext, request.group, request.name):
                 ran = pipelined(frame, _sorted(root)) if way.pipes else frame
@@ -437,12 +431,7 @@ def _staged(sink: b.Sink, made: Sink, request: JobRequest, way: Way, seen: Seen)
     scans = BatchScans.of(request)
     with _views(request, _settings(sink, request, way) | RUN_AT_ONCE) as views:
         frame = _frame_of(
-            sink,
-            request,
-            way,
-            views,
-            scans,
-            lambda rows: _run_at_once(sink, _enforcing(rows, sink, targets, request)),
+            sink, request, way, views, scans, lambda rows: _enforcing(rows, sink, targets, request)
         )
         with grouped(request.application.sparkContext, request.group, request.name):
             staging = made.stage(_as_deletes(frame) if sink.target.deletes else frame, 1)

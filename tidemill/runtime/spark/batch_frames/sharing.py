@@ -15,7 +15,6 @@ from collections.abc import Iterator
 from dataclasses import dataclass, field, fields, is_dataclass
 
 from tidemill.catalog.table import CatalogTable
-from tidemill.last_used import LastUsed
 from tidemill.physical.batch.nodes import BatchNode, TableFunction
 from tidemill.physical.digests import Digests
 from tidemill.plan import nodes as n
@@ -39,15 +38,6 @@ class Sharing:
 
     @classmethod
     def of(cls, root: BatchNode) -> Sharing:
-        """Looked for once: a plan is kept for the next query of its text."""
-        known = _KNOWN.get(id(root))
-        if known is None:
-            known = root, cls._made(root)
-            _KNOWN.keep(id(root), known)
-        return known[1]
-
-    @classmethod
-    def _made(cls, root: BatchNode) -> Sharing:
         made = cls()
         nodes = dict(made._walk(root, set()))
         for node in nodes.values():
@@ -90,10 +80,6 @@ class Sharing:
             own &= not isinstance(node, TableFunction) or node.function.deterministic
             known = self._stable[id(node)] = own and all(map(self.is_stable, node.inputs))
         return known
-
-
-_KNOWN = LastUsed[tuple[BatchNode, Sharing]](most=100)
-"""By the identity of a root, which is kept to stay its own."""
 
 
 def _expressions(value: object) -> Iterator[Expr]:
