@@ -5,8 +5,9 @@ from __future__ import annotations
 import pytest
 
 from tests.session.environments import new_session
-from tidemill.physical.batch.nodes import Limit, all_of
 from tidemill.physical.batch.portions import limit_by_portions
+from tidemill.physical.nodes import SortLimit
+from tidemill.physical.tree import walk
 from tidemill.plan.optimizer import optimize
 from tidemill.session.environment import TableEnvironment
 from tidemill.session.planning import batch, bind
@@ -62,6 +63,6 @@ def test_a_part_takes_the_rows_that_are_missing(environment: TableEnvironment) -
     query = environment.sql_query("SELECT v + 1 FROM (SELECT * FROM t WHERE w > 0 LIMIT 4 OFFSET 5)").query
     found = limit_by_portions(batch(environment.context, optimize(bind(environment.context, query))))
     assert found is not None
-    limits = [node for node in all_of(found.taking(2)) if isinstance(node, Limit)]
+    limits = [node for node in walk(found.taking(2)) if isinstance(node, SortLimit)]
     assert [(limit.fetch, limit.offset) for limit in limits] == [(2, 0)]
-    assert found.scan in list(all_of(found.taking(2)))
+    assert found.scan in list(walk(found.taking(2)))

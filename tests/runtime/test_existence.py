@@ -11,7 +11,8 @@ import pytest
 from pyspark.sql import SparkSession
 
 from tests.session.environments import new_session
-from tidemill.physical.batch.nodes import Join, all_of
+from tidemill.physical.batch.nodes import Join
+from tidemill.physical.tree import walk
 from tidemill.plan.nodes import JoinKind
 from tidemill.plan.optimizer import optimize
 from tidemill.runtime.spark.batch_frames.existence import existence
@@ -169,7 +170,7 @@ def asked(session: TableEnvironment, query: str) -> list[bool]:
     statement = parse_statement(query)
     assert isinstance(statement, s.Query)
     plan = optimize(planning.bind(session.context, statement))
-    joins = [x for x in all_of(planning.batch(session.context, plan)) if isinstance(x, Join)]
+    joins = [x for x in walk(planning.batch(session.context, plan)) if isinstance(x, Join)]
     return [existence(x) is not None for x in joins if x.kind is JoinKind.LEFT]
 
 

@@ -13,8 +13,9 @@ import pyarrow as pa
 from pyspark.sql import DataFrame, SparkSession
 
 from tidemill.connectors.api import BatchSource, Offset, ReadLimit
-from tidemill.physical.batch.nodes import BatchNode, TableSourceScan
+from tidemill.physical.batch.nodes import TableSourceScan
 from tidemill.physical.batch.portions import Portioned
+from tidemill.physical.nodes import PhysicalNode
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -34,7 +35,7 @@ class Stretch:
 
 
 def limited_rows(
-    asked: Portioned, source: BatchSource, run: Callable[[BatchNode, Stretch], pa.Table]
+    asked: Portioned, source: BatchSource, run: Callable[[PhysicalNode, Stretch], pa.Table]
 ) -> pa.Table:
     """``run`` gives the rows of a plan that reads nothing but a stretch."""
     found: list[pa.Table] = []

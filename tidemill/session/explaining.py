@@ -16,7 +16,6 @@ from tidemill.config.option import Configuration
 from tidemill.deep_calls import with_room
 from tidemill.errors import NotSupportedError
 from tidemill.files.file_snapshot import file_snapshot
-from tidemill.physical.batch.nodes import BatchNode
 from tidemill.physical.batch.view.flink_view import flink_view
 from tidemill.physical.batch.view.text import Runs, batch_graph, exchange_modes, explain_batch_text
 from tidemill.physical.explain.advice import advice_of
@@ -102,7 +101,7 @@ def _batch_text(context: SessionContext, plans: Sequence[n.LogicalNode], wanted:
     return shown + _graph(with_room(lambda: batch_graph(views, _parallelism(context.configuration))))
 
 
-def _exchanges(context: SessionContext, root: BatchNode, view: BatchNode) -> Runs:
+def _exchanges(context: SessionContext, root: PhysicalNode, view: PhysicalNode) -> Runs:
     """Spark is asked only where a way was."""
     if SHUFFLE_MODE.key not in context.configuration:
         return {}

@@ -13,7 +13,6 @@ from tidemill.config import registry as options
 from tidemill.config.option import Configuration
 from tidemill.connectors import registry as connectors
 from tidemill.deep_calls import with_room
-from tidemill.physical.batch.nodes import BatchNode
 from tidemill.physical.batch.planner import plan_batch
 from tidemill.physical.context import PlannerContext
 from tidemill.physical.explain.view.flink_view import flink_view
@@ -72,7 +71,7 @@ def _planner(config: Configuration) -> PlannerContext:
     )
 
 
-def batch(context: SessionContext, logical: n.LogicalNode) -> BatchNode:
+def batch(context: SessionContext, logical: n.LogicalNode) -> PhysicalNode:
     """The batch plan of an optimised logical plan, to run or to show."""
     return with_room(lambda: plan_batch(logical, context.configuration, table_size))
 

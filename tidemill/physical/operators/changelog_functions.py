@@ -5,7 +5,6 @@ from __future__ import annotations
 from tidemill.errors import NotSupportedError
 from tidemill.physical import nodes as p
 from tidemill.physical.batch import conversion as batch
-from tidemill.physical.batch.nodes import BatchNode
 from tidemill.physical.context import PlannerContext
 from tidemill.physical.conversion import convert, convert_node
 from tidemill.physical.digests import incidental
@@ -51,7 +50,7 @@ def _(node: n.FromChangelog, context: PlannerContext) -> p.PhysicalNode:
 
 @batch.convert_node.register(n.ToChangelog)
 @batch.convert_node.register(n.FromChangelog)
-def _(node: n.ToChangelog | n.FromChangelog, context: batch.BatchContext) -> BatchNode:
+def _(node: n.ToChangelog | n.FromChangelog, context: batch.BatchContext) -> p.PhysicalNode:
     """NotSupportedError: a batch has no changes, and Flink has no batch plan for these functions either."""
     name = "TO_CHANGELOG" if isinstance(node, n.ToChangelog) else "FROM_CHANGELOG"
     raise NotSupportedError(f"{name} runs in streaming mode only")

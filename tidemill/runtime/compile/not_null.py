@@ -23,7 +23,7 @@ from tidemill.types.logical import (
     NullType,
 )
 
-Node = p.PhysicalNode | b.BatchNode
+Node = p.PhysicalNode | p.PhysicalNode
 _ARITHMETIC = ("+", "-", "*", "/")
 
 
@@ -54,12 +54,12 @@ def _(node: p.TableSourceScan | b.TableSourceScan, place: int) -> bool:
 
 
 @doubtful.register
-def _(node: p.Calc | b.Calc, place: int) -> bool:
+def _(node: p.Calc | p.Calc, place: int) -> bool:
     return _may_be_null(node.projections[place], node.input)
 
 
 @doubtful.register
-def _(node: p.Expand | b.Expand, place: int) -> bool:
+def _(node: p.Expand | p.Expand, place: int) -> bool:
     return _may_be_null(node.projections[0][place], node.input)
 
 
@@ -77,7 +77,7 @@ def _(node: p.Join | b.Join, place: int) -> bool:
 
 
 @doubtful.register
-def _(node: p.Union | b.Union, place: int) -> bool:
+def _(node: p.Union | p.Union, place: int) -> bool:
     return any(doubtful(branch, place) for branch in node.branches)
 
 
