@@ -84,10 +84,10 @@ def test_a_question_names_the_node_that_does_not_answer() -> None:
     class Unheard(p.PhysicalNode):
         @property
         def inputs(self) -> tuple[p.PhysicalNode, ...]:
-            return (p.Values(fields=(), traits=p.Traits(), rows=()),)
+            return (p.Values(fields=(), rows=()),)
 
-    node = Unheard(fields=(), traits=p.Traits())
-    other = p.Values(fields=(), traits=p.Traits(), rows=((),))
+    node = Unheard(fields=())
+    other = p.Values(fields=(), rows=((),))
     for ask in (
         lambda: modifications(node),
         lambda: satisfied(node, Updates.BOTH),

@@ -12,7 +12,7 @@ from tidemill.physical.explain.attributes.dispatch import attributes, node_name
 from tidemill.physical.explain.attributes.texts import Attributes
 from tidemill.physical.explain.printer import Form, Printer, record_text
 from tidemill.physical.explain.syntax_tree import line
-from tidemill.physical.finish import PENDING, finish
+from tidemill.physical.finish import finish
 from tidemill.physical.sinks import check_only_inserts
 from tidemill.physical.traits.arrival import arrival_of, as_inputs
 from tidemill.physical.traits.changelog_mode import (
@@ -32,9 +32,7 @@ _NO_COLUMNS = Printer(())
 @convert_node.register
 def _(node: n.ToChangelog, context: PlannerContext) -> p.PhysicalNode:
     child = convert(node.input, context)
-    return finish(
-        p.ToChangelog(fields=node.fields, traits=PENDING, input=child, codes=node.codes, call=node.call)
-    )
+    return finish(p.ToChangelog(fields=node.fields, input=child, codes=node.codes, call=node.call))
 
 
 @convert_node.register
@@ -42,9 +40,7 @@ def _(node: n.FromChangelog, context: PlannerContext) -> p.PhysicalNode:
     child = convert(node.input, context)
     check_only_inserts(child)
     return finish(
-        p.FromChangelog(
-            fields=node.fields, traits=PENDING, input=child, op=node.op, codes=node.codes, call=node.call
-        )
+        p.FromChangelog(fields=node.fields, input=child, op=node.op, codes=node.codes, call=node.call)
     )
 
 
