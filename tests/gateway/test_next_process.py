@@ -13,6 +13,8 @@ from tests.gateway.asking import BATCH, LONG, NUMBERS, SLOW, Client, options, un
 from tidemill.errors import SetupError
 from tidemill.gateway.api import OperationStatus
 from tidemill.gateway.start import GatewayProcess
+from tidemill.runtime.job_start import InsertsStart
+from tidemill.runtime.restarts.job import RestartingJob
 
 
 def test_the_next_process_knows_what_this_one_was_told(spark: SparkSession, tmp_path: Path) -> None:
@@ -32,6 +34,7 @@ def test_the_next_process_knows_what_this_one_was_told(spark: SparkSession, tmp_
     client.ask("INSERT INTO target SELECT id FROM g")
     ((job,),) = client.ask("END")
     until(lambda: visible.lines(tmp_path / "out"))
+    client.ask(f"ALTER JOB '{job}' SET ('parallelism.default' = '3')")
     running = client.submit(SLOW, BATCH)
     until(lambda: first.gateway.operation_info(client.session, running).status is OperationStatus.RUNNING)
     first.gateway.wait(client.session, ended, LONG)
@@ -54,6 +57,10 @@ def test_the_next_process_knows_what_this_one_was_told(spark: SparkSession, tmp_
         assert client.ask("SHOW TABLES") == [("g",), ("small",), ("target",)]
         assert second.gateway.session_config(client.session)["my.key"] == "v"
         assert client.ask(f"DESCRIBE JOB '{job}'")[0][1:3] == ("mine", "RUNNING")
+        resumed = second.jobs("").all()[-1].job
+        assert isinstance(resumed, RestartingJob)
+        assert isinstance(resumed.restart, InsertsStart)
+        assert resumed.restart.request.config["parallelism.default"] == "3"
         written = len(read_ids(tmp_path / "out"))
         until(lambda: len(read_ids(tmp_path / "out")) > written)
         client.ask(f"STOP JOB '{job}'")

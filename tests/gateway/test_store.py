@@ -27,7 +27,7 @@ from tidemill.gateway.store.tables import JOBS, METADATA, OPERATIONS, SESSIONS, 
 from tidemill.gateway.store.writer import Rows, Writer
 from tidemill.runtime.job_plan import PlanNode, PlanRole
 from tidemill.runtime.progress import EpochProgress, JobBegun, JobFailed, NodeProgress
-from tidemill.session.catalogs.database import sqlite_url
+from tidemill.session.catalogs.places import sqlite_url
 from tidemill.session.environment import TableEnvironment
 from tidemill.session.history.watch import JobLook, JobWatch
 from tidemill.session.jobs import ENDED

@@ -47,8 +47,7 @@ from tidemill.gateway.store.store import KeptJob, KeptSession, Store
 from tidemill.runtime.restarts.job import RestartingJob
 from tidemill.runtime.spark.session import spark_application
 from tidemill.runtime.spark.settings import MASTER, is_within_machine, spark_settings
-from tidemill.session.catalogs.database import sqlite_url
-from tidemill.session.catalogs.places import state_directory
+from tidemill.session.catalogs.places import sqlite_url, state_directory
 from tidemill.session.context import SessionContext
 from tidemill.session.history.keeper import Keeper, own_records
 from tidemill.session.history.records import Records
@@ -206,6 +205,10 @@ class GatewayProcess:
             assert isinstance(job, RestartingJob)
             self._memory.job_started(job, job.directory, user, statement, snapshot)
 
+        def job_set(job: JobHandle, options: Mapping[str, str]) -> None:
+            assert isinstance(job, RestartingJob)
+            self._memory.job_set(job.directory, options)
+
         context.catalogs_url, context.catalogs_seal = lambda: self._url, self._seal
         context.permissions = self._reach(user)
         options = context.configuration.items()
@@ -213,6 +216,7 @@ class GatewayProcess:
         self._watch(context, user)
         context.jobs, context.place_job = self.jobs(user), place_job
         statements.job_started, statements.job_altered = job_started, job_altered
+        statements.job_set = job_set
         return statements
 
     def _reach(self, user: str) -> Permissions:

@@ -151,6 +151,29 @@ class FunctionsChanged:
         )
 
 
+@dataclass(frozen=True, slots=True, kw_only=True)
+class JobAudited:
+    """A job was verified beside its run. ``differences``: the rows that differ; ``first``: one of them as
+    text; ``error``: why it could not be verified now."""
+
+    job_id: str
+    differences: int = 0
+    first: str = ""
+    error: str = ""
+
+    @property
+    def text(self) -> str:
+        """A warning; '' if all rows are equal."""
+        if self.error:
+            return f"Job {self.job_id} could not be audited: {self.error}."
+        if not self.differences:
+            return ""
+        return (
+            f"An audit of job {self.job_id} found {self.differences} rows that differ, such as {self.first}. "
+            f"VERIFY JOB '{self.job_id}' shows all."
+        )
+
+
 JobEvent = (
     JobBegun
     | JobResumed
@@ -161,6 +184,7 @@ JobEvent = (
     | ExchangesBlocked
     | FunctionsChanged
     | StateTakenOver
+    | JobAudited
     | JobEnded
 )
 

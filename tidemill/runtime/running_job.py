@@ -15,7 +15,7 @@ from tidemill.runtime.checkpoint.directory import EpochCommit
 from tidemill.runtime.checkpoint.identity import JobIdentity
 from tidemill.runtime.checkpoint.savepoint import MARK, Snapshot
 from tidemill.runtime.epoch_loop import StreamingJob
-from tidemill.runtime.progress import JobEvent, SavepointWritten, unheard
+from tidemill.runtime.progress import EpochProgress, JobEvent, SavepointWritten, unheard
 from tidemill.runtime.recording import Recording
 from tidemill.runtime.snapshots import Held
 from tidemill.runtime.spark.job_groups import give_up, grouped
@@ -68,6 +68,16 @@ class RunningJob:
             raise TimeoutError(f"job '{self.name}' still runs after {timeout} seconds")
         if self._error is not None:
             raise self._error
+
+    def listen(self, listener: Callable[[EpochProgress], None]) -> None:
+        """``listener`` hears of each epoch from now on, in the job's thread."""
+        told = self._job.on_progress
+
+        def tell(progress: EpochProgress) -> None:
+            told(progress)
+            listener(progress)
+
+        self._job.on_progress = tell
 
     def stop(self) -> None:
         """Asks the job to stop after its current epoch, and returns at once."""

@@ -8,7 +8,7 @@ from __future__ import annotations
 import datetime as dt
 import logging
 import time
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from typing import TYPE_CHECKING
 
 from tidemill.catalog.function import CatalogFunction
@@ -32,7 +32,6 @@ from tidemill.runtime.progress import EpochProgress, JobEvent, unheard
 from tidemill.runtime.spark.session import spark_application
 from tidemill.session import user_modules
 from tidemill.session.catalogs import from_spark, of_savepoint, outside, stored
-from tidemill.session.catalogs.database import database_files
 from tidemill.session.catalogs.places import catalog_store, own_catalogs_url
 from tidemill.session.history.keeper import Keeper
 from tidemill.session.job import JobHandle
@@ -107,11 +106,12 @@ class SessionContext:
     def _check_catalog(self, identifier: str, options: Mapping[str, str]) -> None:
         self.permissions.check_catalog(identifier, options)
 
-    def _catalogs_place(self, url: str) -> stored.Place:
-        """The database of a stored catalog; ``url`` is '' if the catalog names none."""
+    def _catalogs_place(self, url: str, files: Iterable[str]) -> stored.Place:
+        """The database of a stored catalog; ``url`` is '' if the catalog names none, ``files``: in the
+        URL."""
         if not url:
             return stored.Place(self.catalogs_url(), self.catalogs_seal)
-        for place in database_files(url):
+        for place in files:
             self.permissions.check_place(place, "Option 'url' of the catalog")
         self.permissions.check_connector("jdbc")
         return stored.Place(url)

@@ -25,7 +25,6 @@ from tidemill.session.statements import (
     row_changes,
     savepoints,
     show,
-    verifying,
     views,
 )
 from tidemill.sql import statements as s
@@ -103,7 +102,7 @@ HANDLERS: dict[type[s.Statement], Handler] = {
     s.AddJar: _jars,
     s.RemoveJar: _jars,
     s.StopJob: jobs.stop_job,
-    s.VerifyJob: verifying.verify_job,
+    s.VerifyJob: jobs.verify_job,
     s.DescribeJob: jobs.describe_job,
     s.CreateSavepoint: savepoints.create_savepoint,
     s.BuildSavepoint: build_savepoint.build_savepoint,

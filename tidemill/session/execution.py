@@ -20,6 +20,7 @@ from tidemill.catalog.table import CatalogTable
 from tidemill.config import execution_options, pipeline_options, table_options
 from tidemill.config.emit_options import LATE_ROWS_TABLE
 from tidemill.config.option import Configuration
+from tidemill.connectors.registry import connector
 from tidemill.errors import NotSupportedError, ValidationError
 from tidemill.files.file_snapshot import file_snapshot
 from tidemill.physical import nodes as p
@@ -28,7 +29,14 @@ from tidemill.plan.constants import is_constant, literal_rows
 from tidemill.plan.optimizer import optimize
 from tidemill.runtime import batch_job, job_start
 from tidemill.runtime.job_start import JobRequest
-from tidemill.runtime.progress import ExchangesBlocked, FunctionsChanged, JobEvent, StateTakenOver, unheard
+from tidemill.runtime.progress import (
+    ExchangesBlocked,
+    FunctionsChanged,
+    JobAudited,
+    JobEvent,
+    StateTakenOver,
+    unheard,
+)
 from tidemill.runtime.running_job import RunningJob
 from tidemill.runtime.spark.session import spark_application
 from tidemill.session import planning
@@ -40,9 +48,10 @@ from tidemill.session.kept_query import kept_query
 from tidemill.session.result import StatementKind, TableResult
 from tidemill.session.time_zone import zone_of
 from tidemill.sql import statements as s
+from tidemill.sql.parser import parse_statement
 from tidemill.sql.shown import shown_statement
 from tidemill.types.logical import Field
-from tidemill.types.physical import arrow_type
+from tidemill.types.physical import arrow_type, quote
 
 QUEUED_EPOCHS = 4
 _POLL_SECONDS = 0.05
@@ -96,7 +105,7 @@ def _constant(context: SessionContext, plan: n.LogicalNode, config: Configuratio
 
 def _literal_table(context: SessionContext, plan: n.LogicalNode) -> pa.Table | None:
     """The rows of an optimised plan of literals, without Spark; None if Spark must compute them."""
-    if context.rendered or not is_constant(plan):
+    if not is_constant(plan):
         return None
     zone_of(context.time_zone)  # refuses a zone that does not exist
     rows = literal_rows(plan)
@@ -154,6 +163,21 @@ def frame(context: SessionContext, plan: n.LogicalNode) -> DataFrame:
         return batch_job.batch_frame(root, job_request(context, "frame"))
 
 
+def table_now(context: SessionContext, sink: p.Sink) -> DataFrame | str:
+    """The rows of the sink's table, or the reason why its rows cannot be read."""
+    options = dict(sink.options)
+    path, found = sink.table.path, connector(options)
+    if not found.is_source:
+        return f"the connector {found.identifier} cannot read its tables"
+    columns = ", ".join(quote(f.name) for f in sink.fields)
+    query = parse_statement(f"SELECT {columns} FROM `{path.catalog}`.`{path.database}`.`{path.name}`")
+    assert isinstance(query, s.Query)
+    try:
+        return frame(context, planning.bind(context, query))
+    except (NotSupportedError, ValidationError) as e:
+        return f"the table cannot be read as it is: {e.message}"
+
+
 def application(context: SessionContext) -> SparkSession:
     """The process's Spark application, started on first use."""
     return spark_application(context.configuration)
@@ -189,7 +213,7 @@ def job_request(context: SessionContext, name: str, checkpoint_directory: str = 
 
 
 def _warn_and_forward(context: SessionContext, event: JobEvent) -> None:
-    if isinstance(event, ExchangesBlocked | FunctionsChanged | StateTakenOver):
+    if isinstance(event, ExchangesBlocked | FunctionsChanged | StateTakenOver | JobAudited):
         context.warn(event.text)
     context.on_event(event)
 

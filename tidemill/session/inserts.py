@@ -11,14 +11,10 @@ from collections.abc import Sequence
 from dataclasses import replace
 from functools import partial
 
-from pyspark.sql import DataFrame
-
 from tidemill.config import execution_options, table_options
-from tidemill.connectors.registry import connector
-from tidemill.errors import NotSupportedError, StateError, TidemillError, ValidationError
+from tidemill.errors import StateError, TidemillError
 from tidemill.files.file_snapshot import file_snapshot
 from tidemill.files.storage import Storage
-from tidemill.physical import nodes as p
 from tidemill.physical.batch import nodes as b
 from tidemill.plan import nodes as n
 from tidemill.plan.optimizer import optimize
@@ -33,23 +29,22 @@ from tidemill.runtime.replay.backfill import Backfill, has_same_results
 from tidemill.runtime.restarts.job import RestartingJob
 from tidemill.runtime.restarts.strategy import NoRestart, strategy_of
 from tidemill.session import planning
+from tidemill.session.background import accompany
 from tidemill.session.bundles import bundled
 from tidemill.session.context import SessionContext
 from tidemill.session.execution import (
-    frame,
     is_batch,
     job_request,
     next_directory,
     optimized_insert,
     starter,
+    table_now,
 )
 from tidemill.session.job import JobHandle
 from tidemill.session.kept_query import former_session
 from tidemill.session.result import StatementKind, TableResult
 from tidemill.sql import statements as s
-from tidemill.sql.parser import parse_statement
 from tidemill.types.logical import BIGINT, Field
-from tidemill.types.physical import quote
 
 READS_AHEAD = 2
 """How often a backfill reads the available history while the old job runs; the second read is short."""
@@ -76,6 +71,7 @@ def run_inserts(
     job = RestartingJob.follow(start(), start, strategy, start.request.on_event)
     context.jobs.add(job)
     context.on_job(job)
+    accompany(job, context, start.request.config)
     result = _inserted(context, fields, job)
     if waits and context.configuration.read(table_options.DML_SYNC):
         job.wait()
@@ -191,21 +187,6 @@ def _identity(context: SessionContext, plans: Sequence[n.LogicalNode], left: Sav
     zone = context.time_zone
     _, compiled = job_start.unread_job(roots, config, frames=context.frames, zone=zone, names=names)
     return job_identity(roots, compiled, "", left.identity.rules)
-
-
-def table_now(context: SessionContext, sink: p.Sink) -> DataFrame | str:
-    """The rows of the sink's table, or the reason why its rows cannot be read."""
-    options = dict(sink.options)
-    path, found = sink.table.path, connector(options)
-    if not found.is_source:
-        return f"the connector {found.identifier} cannot read its tables"
-    columns = ", ".join(quote(f.name) for f in sink.fields)
-    query = parse_statement(f"SELECT {columns} FROM `{path.catalog}`.`{path.database}`.`{path.name}`")
-    assert isinstance(query, s.Query)
-    try:
-        return frame(context, planning.bind(context, query))
-    except (NotSupportedError, ValidationError) as e:
-        return f"the table cannot be read as it is: {e.message}"
 
 
 def _batch_insert(context: SessionContext, sink: n.Sink) -> b.Sink:

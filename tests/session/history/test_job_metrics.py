@@ -11,7 +11,7 @@ import pytest
 from tidemill.client.run_console import served
 from tidemill.client.run_watch import LOCAL, RunWatch, metrics_served
 from tidemill.config.option import Configuration
-from tidemill.runtime.progress import EpochProgress, JobBegun, JobFailed, NodeProgress
+from tidemill.runtime.progress import EpochProgress, JobAudited, JobBegun, JobFailed, NodeProgress
 from tidemill.session.history.job_metrics import JobMetrics, prometheus_text
 from tidemill.session.history.watch import NodeTotals
 from tidemill.session.job import EndedJob
@@ -51,6 +51,22 @@ def test_event_time_restarts_status_and_the_largest_key() -> None:
     assert not any('operator="out"' in line for line in lines)
     families = [line.split()[2] for line in lines if line.startswith("#")]
     assert len(families) == len(set(families))
+
+
+def test_audits_are_counted() -> None:
+    metrics = JobMetrics(clock=lambda: 70.0)
+    told(metrics)
+    assert "audit" not in prometheus_text(metrics.samples())
+    metrics.event(JobAudited(job_id="j"))
+    metrics.event(JobAudited(job_id="j", differences=3, first="t the job k=1"))
+    metrics.event(JobAudited(job_id="j", error="The history is gone"))
+    lines = prometheus_text(metrics.samples()).splitlines()
+    for line in (
+        'tidemill_job_audits_total{job="j"} 2',
+        'tidemill_job_audit_differences{job="j"} 3',
+        'tidemill_job_last_audit_timestamp_seconds{job="j"} 70.0',
+    ):
+        assert line in lines
 
 
 def test_a_job_that_has_no_epoch_yet_is_there() -> None:

@@ -13,9 +13,9 @@ import logging
 import os
 import shutil
 import threading
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Mapping
 from concurrent.futures import Future
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any, Protocol
 
 from tidemill import errors
@@ -193,6 +193,13 @@ class Keeping:
                 snapshot=snapshot,
             )
         )
+
+    def job_set(self, place: str, options: Mapping[str, str]) -> None:
+        """Stores other options of the job in ``place``."""
+        for job in self.store.jobs():
+            if job.place == place:
+                changed = {**job.snapshot["options"], **options}
+                self.store.put_job(replace(job, snapshot={**job.snapshot, "options": changed}))
 
     def kept_jobs(self) -> list[KeptJob]:
         """The running jobs and the last ended ones; removes older ended jobs."""

@@ -72,12 +72,13 @@ JobStarted = Callable[[JobHandle, str, Json], None]
 class SqlStatements:
     """The statements of one session. ``job_started`` and ``job_altered`` are called with the job of an
     INSERT, before the client learns of the job. They get the statement and the snapshot that start the job
-    again."""
+    again. ``job_set`` is called with the options that ALTER JOB ... SET has changed."""
 
     environment: TableEnvironment
     results: Results
     job_started: JobStarted = lambda *_: None
     job_altered: JobStarted = lambda *_: None
+    job_set: Callable[[JobHandle, Mapping[str, str]], None] = lambda *_: None
     _set: list[str] | None = None
     _changed: bool = False
     _warned: int = 0
@@ -204,6 +205,9 @@ class SqlStatements:
                 control.stop_with(job.abort)
 
         def altered(job: JobHandle) -> None:
+            if isinstance(statement, s.AlterJob) and statement.target is None:
+                self.job_set(job, dict(statement.options))
+                return
             full_snapshot = {**snapshot.taken(context, whole=True), "set": None}
             self.job_altered(job, _altered_text(statement, self.environment), full_snapshot)
 

@@ -23,7 +23,7 @@ from tidemill.errors import (
     TidemillError,
     ValidationError,
 )
-from tidemill.runtime.progress import JobFailed
+from tidemill.runtime.progress import EpochProgress, JobFailed
 from tidemill.runtime.restarts.strategy import Strategy
 from tidemill.runtime.running_job import RunningJob
 from tidemill.runtime.snapshots import Held
@@ -55,6 +55,7 @@ class RestartingJob:
     _now: RunningJob
     _waiting: bool = False
     _next: _Alteration | None = None
+    _listeners: list[Callable[[EpochProgress], None]] = field(default_factory=list)
     _error: BaseException | None = None
     _stopping: threading.Event = field(default_factory=threading.Event)
     _done: threading.Event = field(default_factory=threading.Event)
@@ -139,6 +140,12 @@ class RestartingJob:
             job = self._now
         return job.create_savepoint(directory, path=path)
 
+    def listen(self, listener: Callable[[EpochProgress], None]) -> None:
+        """``listener`` hears of each epoch, whatever restarts and alterations come; in the job's thread."""
+        with self._lock:
+            self._listeners.append(listener)
+            self._now.listen(listener)
+
     def rest(self) -> Held:
         """As of a RunningJob. ValidationError while it waits to be started again."""
         with self._lock:
@@ -216,6 +223,8 @@ class RestartingJob:
         job = start()
         with self._lock:
             self._now, self._waiting = job, False
+            for listener in self._listeners:
+                job.listen(listener)
             if self._stopping.is_set():
                 job.stop()
         return job

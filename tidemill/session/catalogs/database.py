@@ -17,11 +17,6 @@ from tidemill.config.secrets import masked
 from tidemill.connectors.jdbc.urls import files_named, patience
 from tidemill.errors import StateError
 
-
-def sqlite_url(file: str) -> str:
-    return sa.URL.create("sqlite", database=file).render_as_string(hide_password=False)
-
-
 _END_OF_PATH = re.compile(r"[?#]")
 
 

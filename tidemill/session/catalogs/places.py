@@ -9,7 +9,6 @@ from tidemill.catalog.kinds import CatalogStore
 from tidemill.config import table_options
 from tidemill.config.option import Configuration
 from tidemill.errors import ValidationError
-from tidemill.session.catalogs.database import sqlite_url
 from tidemill.session.catalogs.file_store import FileCatalogStore
 
 _FILE = "catalogs.db"
@@ -18,6 +17,11 @@ _FILE = "catalogs.db"
 def state_directory() -> str:
     """Where this user's programs keep what outlives them."""
     return os.path.join(os.environ.get("XDG_STATE_HOME") or Path.home() / ".local" / "state", "tidemill")
+
+
+def sqlite_url(file: str) -> str:
+    """The URL of an SQLite database for SQLAlchemy."""
+    return f"sqlite:///{file}"
 
 
 def own_catalogs_url() -> str:

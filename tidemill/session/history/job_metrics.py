@@ -11,7 +11,7 @@ from collections import OrderedDict
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, field
 
-from tidemill.runtime.progress import EpochProgress, JobBegun, JobEnded, JobEvent, JobFailed
+from tidemill.runtime.progress import EpochProgress, JobAudited, JobBegun, JobEnded, JobEvent, JobFailed
 
 Labels = tuple[tuple[str, str], ...]
 Sample = tuple[str, Labels, float]
@@ -34,6 +34,9 @@ class _JobEpochs:
     seconds: float = 0.0
     late: int = 0
     restarts: int = 0
+    audits: int = 0
+    audited: float = 0.0
+    differences: int = 0
     last_seconds: float = 0.0
     state_rows: int = 0
     state_bytes: int = 0
@@ -68,7 +71,7 @@ class JobMetrics:
             self._job(progress.job_id, user).add(progress)
 
     def event(self, event: JobEvent, user: str = "") -> None:
-        if not isinstance(event, JobBegun | JobFailed | JobEnded):
+        if not isinstance(event, JobBegun | JobFailed | JobAudited | JobEnded):
             return
         with self._lock:
             if isinstance(event, JobEnded) and event.job_id not in self._jobs:
@@ -81,6 +84,9 @@ class JobMetrics:
                 case JobFailed():
                     found.restarts += event.wait is not None
                     found.status = "FAILED" if event.wait is None else "RESTARTING"
+                case JobAudited(error=""):
+                    found.audits, found.audited = found.audits + 1, self.clock()
+                    found.differences = event.differences
                 case JobEnded():
                     found.status = event.status
 
@@ -97,6 +103,10 @@ class JobMetrics:
                 for job, epochs in jobs.items():
                     yield f"tidemill_job_{name}", (("job", job),), getattr(epochs, attribute)
             yield from _event_time(jobs, self.clock())
+            audited = {job: epochs for job, epochs in jobs.items() if epochs.audits}
+            for name, attribute in _AUDITS.items():
+                for job, epochs in audited.items():
+                    yield f"tidemill_job_{name}", (("job", job),), getattr(epochs, attribute)
             for job, epochs in jobs.items():
                 for operator, rows in epochs.largest_keys.items():
                     yield _LARGEST, (("job", job), ("operator", operator)), rows
@@ -141,7 +151,15 @@ _COUNTS = {
     "state_rows": "state_rows",
     "state_bytes": "state_bytes",
 }
-FAMILIES = (*(f"tidemill_job_{name}" for name in _COUNTS), _WATERMARK, _BEHIND, _LARGEST, _STATUS)
+_AUDITS = {
+    "audits_total": "audits",
+    "last_audit_timestamp_seconds": "audited",
+    "audit_differences": "differences",
+}
+FAMILIES = (
+    *(f"tidemill_job_{name}" for name in (*_COUNTS, *_AUDITS)),
+    *(_WATERMARK, _BEHIND, _LARGEST, _STATUS),
+)
 
 
 def prometheus_text(samples: Iterator[Sample]) -> str:

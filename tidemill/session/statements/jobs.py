@@ -1,7 +1,8 @@
-"""SHOW, DESCRIBE, ALTER and STOP JOB: the INSERTs of this session, or of all sessions of its gateway."""
+"""SHOW, DESCRIBE, ALTER, STOP and VERIFY JOB: the INSERTs of this session or of its gateway."""
 
 from __future__ import annotations
 
+from dataclasses import astuple
 from typing import Any
 
 from tidemill.config.epoch_options import MAX_BYTES, MAX_ROWS
@@ -14,9 +15,11 @@ from tidemill.session import execution, inserts, planning
 from tidemill.session.context import SessionContext
 from tidemill.session.jobs import StartedJob
 from tidemill.session.result import TableResult, listing, ok
+from tidemill.session.verification import verified
 from tidemill.sql import statements as s
 from tidemill.types.logical import STRING, Field, LocalZonedTimestampType
 
+_FINDINGS = tuple(Field(name, STRING) for name in ("part", "result", "key", "value"))
 _ALTERABLE = frozenset(option.key for option in (PARALLELISM, MAX_ROWS, MAX_BYTES, MINI_BATCH_SIZE))
 """Options that a job may have others of from one epoch to the next."""
 NamesJob = s.StopJob | s.AlterJob | s.VerifyJob | s.DescribeJob | s.CreateSavepoint
@@ -59,6 +62,7 @@ def alter_job(statement: s.AlterJob, context: SessionContext) -> TableResult:
     target = statement.target
     if target is None:
         _set(job, statement)
+        context.on_altered(job)
     else:
         written = target.inserts if isinstance(target, s.StatementSet) else (target,)
         sinks = [planning.bind_insert(context, insert) for insert in written]
@@ -92,6 +96,17 @@ def _set(job: RestartingJob, statement: s.AlterJob) -> None:
             )
     assert isinstance(job.restart, InsertsStart)
     job.alter(job.restart.with_options(dict(statement.options)))
+
+
+def verify_job(statement: s.VerifyJob, context: SessionContext) -> TableResult:
+    """One row for a part that is equal, else the rows that differ."""
+    job = found(statement, context).job
+    try:
+        findings = verified(job, context)
+    except ValidationError as e:
+        e.position = e.position or statement.position
+        raise
+    return listing(_FINDINGS, map(astuple, findings))
 
 
 def savepoint_directory(statement: s.Statement, context: SessionContext) -> str:

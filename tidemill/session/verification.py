@@ -1,10 +1,10 @@
-"""VERIFY JOB: what a job has, beside what its query gives over the same rows."""
+"""Verifies a job of this session: VERIFY JOB, and audits."""
 
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
-from dataclasses import astuple, replace
+from dataclasses import replace
 from functools import partial
 
 from tidemill.config.execution_options import CHECKPOINT_DIRECTORY
@@ -16,39 +16,37 @@ from tidemill.runtime.checkpoint.ownership import undisturbed
 from tidemill.runtime.checkpoint.savepoint import Savepoint
 from tidemill.runtime.job_start import InsertsStart
 from tidemill.runtime.replay.captured import KeptRows
-from tidemill.runtime.replay.verify import check_verifiable, compared, copied
+from tidemill.runtime.replay.verify import Finding, check_verifiable, compared, copied
 from tidemill.runtime.restarts.job import RestartingJob
-from tidemill.session import inserts
 from tidemill.session.context import SessionContext
-from tidemill.session.result import TableResult, listing
-from tidemill.session.statements.jobs import found
-from tidemill.sql import statements as s
-from tidemill.types.logical import STRING, Field
-
-_COLUMNS = tuple(Field(name, STRING) for name in ("part", "result", "key", "value"))
+from tidemill.session.execution import table_now
+from tidemill.session.job import JobHandle
 
 
-def verify_job(statement: s.VerifyJob, context: SessionContext) -> TableResult:
-    """One row for a part that is equal, else the rows that differ. A job that runs waits while the tables of
-    its sinks are copied."""
-    job = found(statement, context).job
+def verifiable(job: JobHandle) -> tuple[RestartingJob, InsertsStart]:
+    """The job, and its start. ValidationError or NotSupportedError if it cannot be verified."""
     start = job.restart if isinstance(job, RestartingJob) else None
     if not isinstance(job, RestartingJob) or not isinstance(start, InsertsStart) or not job.directory:
         raise ValidationError(
             f"Job {job.job_id} cannot be verified: its query or its state is not at hand",
-            position=statement.position,
             hint=f"Start it, with '{CHECKPOINT_DIRECTORY.key}' set.",
         )
     check_verifiable(start)
+    return job, start
+
+
+def verified(job: JobHandle, context: SessionContext) -> list[Finding]:
+    """What ``compared`` finds. A running job waits while the tables of its sinks are copied. StateError
+    if a part of the history is gone."""
+    job, start = verifiable(job)
     request = start.request
     place = Storage.configured(request.shared.temporary_directory(), request.config, durable=False)
     try:
-        copy = partial(copied, start, partial(inserts.table_now, context), place)
+        copy = partial(copied, start, partial(table_now, context), place)
         with _after_epoch(job, request.config, copy) as (savepoint, copies):
-            rows = [astuple(finding) for finding in compared(start, savepoint, copies, place)]
+            return list(compared(start, savepoint, copies, place))
     finally:
         place.remove_directory("")
-    return listing(_COLUMNS, rows)
 
 
 @contextmanager

@@ -1,0 +1,49 @@
+"""Beside the running jobs of a session: audits, and the number of partitions by load."""
+
+from __future__ import annotations
+
+import threading
+import time
+from collections.abc import Callable
+
+from tidemill.config.job_options import AUDIT_EVERY, AUTOSCALER_ENABLED, AUTOSCALER_INTERVAL
+from tidemill.config.option import Configuration
+from tidemill.runtime.restarts.job import RestartingJob
+from tidemill.session.background.audit import Auditor
+from tidemill.session.background.autoscaler import Autoscaler
+from tidemill.session.context import SessionContext
+
+
+def accompany(job: RestartingJob, context: SessionContext, config: Configuration) -> None:
+    """Starts what the options ``config`` of a job want beside it. It ends with the job."""
+    every = config.read(AUDIT_EVERY).seconds
+    auditor = Auditor.of(job, context) if every else None
+    if auditor is not None:
+        _repeat(job, every, lambda _: auditor.act(), "audits")
+    if config.read(AUTOSCALER_ENABLED) and job.directory:
+        scaler = Autoscaler.of(job)
+        _repeat(job, config.read(AUTOSCALER_INTERVAL).seconds, scaler.act, "autoscaler")
+
+
+def _repeat(job: RestartingJob, every: float, act: Callable[[float], None], what: str) -> None:
+    """Calls ``act`` with the seconds since the last call, in a thread, until the job has ended."""
+
+    def run() -> None:
+        begun = time.monotonic()
+        while not _ends(job, every):
+            now = time.monotonic()
+            act(now - begun)
+            begun = time.monotonic()
+
+    threading.Thread(target=run, name=f"tidemill-{what}-{job.name}", daemon=True).start()
+
+
+def _ends(job: RestartingJob, seconds: float) -> bool:
+    """Whether the job ends within ``seconds``, in any way."""
+    try:
+        job.wait(seconds)
+    except TimeoutError:
+        return not job.is_running()
+    except BaseException:
+        return True
+    return True
