@@ -1,6 +1,7 @@
 """The nodes of a batch plan: each node is an operator, and becomes one piece of a Spark frame.
 
-Nodes that mean the same in a stream are those of ``physical.nodes``. The others are here.
+Nodes that mean the same in a stream are in ``physical.nodes``. The others are here.
+
 Spark adds exchanges, local phases and the sorts of aggregations by itself, so the plan does not have Flink's
 nodes for them; EXPLAIN shows them (``view``). An operator's expressions are over the fields of its input.
 
