@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, cast
 
 import pyarrow as pa
 import pytest
 
 from tests.connectors.sources import table
-from tidemill.connectors.api import Offset, ReadLimit
+from tidemill.connectors.api import Offset, ReadLimit, Source
 from tidemill.physical.batch.nodes import TableSourceScan
 from tidemill.physical.batch.portions import limit_by_portions
 from tidemill.physical.nodes import PhysicalNode, SortLimit
@@ -57,7 +57,7 @@ def rows_of(matching: tuple[int, ...], fetch: int, offset: int) -> tuple[list[in
             {"v": pa.array([at for at in matching if begin <= at < end][: part.fetch], pa.int64())}
         )
 
-    return limited_rows(asked, Bytes(matching), run)["v"].to_pylist(), read
+    return limited_rows(asked, cast(Source, Bytes(matching)), run)["v"].to_pylist(), read
 
 
 @pytest.mark.parametrize(

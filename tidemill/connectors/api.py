@@ -8,8 +8,11 @@ Offsets are plain JSON values (dicts of str to JSON). The same (start, end] rang
 the same rows in the same order: a crashed epoch is read again.
 """
 
+# ruff: noqa: B027 - methods that do nothing by default are not abstract
+
 from __future__ import annotations
 
+from abc import ABC, abstractmethod
 from collections.abc import Callable, Hashable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Protocol, runtime_checkable
@@ -64,39 +67,10 @@ class SourceRequest:
     fence: Fence = OPEN
 
 
-class Source(Protocol):
-    """A table being read. Made per job; holds no state that is not in its offsets."""
-
-    @property
-    def is_bounded(self) -> bool: ...
-
-    def next_offset(self, start: Offset | None, limit: ReadLimit) -> Offset:
-        """The end of the next range after ``start`` (None: the beginning), at most ``limit``;
-        equal to ``start`` (or an empty range's offset) when nothing new is there now."""
-        ...
-
-    def is_empty(self, start: Offset | None, end: Offset) -> bool:
-        """Whether the range (start, end] holds no rows."""
-        ...
-
-    def is_finished(self, offset: Offset | None) -> bool:
-        """A bounded source: whether everything was read up to ``offset``."""
-        ...
-
-    def read(self, spark: SparkSession, start: Offset | None, end: Offset) -> DataFrame:
-        """The rows of (start, end]: the request's fields by name, then ``$kind`` (TINYINT RowKind)
-        iff the table's changelog is not insert-only, then ``$seq`` (BIGINT) iff asked for."""
-        ...
-
-    def read_all(self, spark: SparkSession) -> DataFrame:
-        """Batch mode: everything there is now."""
-        ...
-
-
 @dataclass(frozen=True, slots=True)
 class NamedTable:
     """``name``: of a view, which no other table has; ``texts``: the request's fields over its columns;
-    ``files``: how many there are; ``bring`` makes the name known to the session that reads."""
+    ``files``: the number of files; ``bring`` makes the name known to the session that reads."""
 
     name: str
     texts: tuple[str, ...]
@@ -104,57 +78,86 @@ class NamedTable:
     bring: Callable[[], None]
 
 
-@runtime_checkable
-class BatchSource(Source, Protocol):
-    """Optional face of a source that the plan of a batch query can use in better ways than ``read_all``."""
+class Source(ABC):
+    """The base class of sources: a table that is read. Made per job; its offsets hold all its state.
 
-    def named_table(self, spark: SparkSession) -> NamedTable | DataFrame:
-        """As ``read_all``; a table that a query's text names needs no frame, and no analysis of one."""
-        ...
-
-    def check_read(self) -> None:
-        """When all of the named table has been read: ConnectorError where it is not what was named."""
-        ...
-
-    @property
-    def gives_portions(self) -> bool:
-        """Whether ``read`` reads a range of bytes sooner than all of the table."""
-        ...
-
-
-class JobSource:
-    """Optional base class of a source that takes part in the life of a streaming job: its start, its epochs,
-    its stop. Each method does nothing unless a source overrides it."""
+    A source implements the six abstract methods. The other methods have defaults: override them to take part
+    in the life of a streaming job, or to read faster in a batch query.
+    """
 
     __slots__ = ()
+
+    @property
+    @abstractmethod
+    def is_bounded(self) -> bool:
+        """Whether the source ends."""
+
+    @abstractmethod
+    def next_offset(self, start: Offset | None, limit: ReadLimit) -> Offset:
+        """The end of the next range after ``start`` (None: the beginning), at most ``limit``;
+        equal to ``start`` (or an empty range's offset) when nothing new is there now."""
+
+    @abstractmethod
+    def is_empty(self, start: Offset | None, end: Offset) -> bool:
+        """Whether the range (start, end] holds no rows."""
+
+    @abstractmethod
+    def is_finished(self, offset: Offset | None) -> bool:
+        """A bounded source: whether everything was read up to ``offset``."""
+
+    @abstractmethod
+    def read(self, spark: SparkSession, start: Offset | None, end: Offset) -> DataFrame:
+        """The rows of (start, end]: the request's fields by name, then ``$kind`` (TINYINT RowKind)
+        iff the table's changelog is not insert-only, then ``$seq`` (BIGINT) iff asked for."""
+
+    @abstractmethod
+    def read_all(self, spark: SparkSession) -> DataFrame:
+        """Batch mode: everything there is now."""
+
+    # -- the life of a streaming job
 
     def record_in(self, storage: Storage) -> None:
         """Called once before the first offset is asked for; ``storage`` is the source's own folder beside the
         job's checkpoint."""
 
     def search_with(self, spark: SparkSession) -> None:
-        """Called before the first offset is asked for: where a source must look into much data to say where
-        a range ends, the tasks of ``spark`` may do it."""
+        """Called before the first offset is asked for. If the source must search much data for the end of a
+        range, tasks of ``spark`` may search."""
 
     def ahead(self, offset: Offset, limit: ReadLimit) -> Callable[[], None] | None:
-        """What ``next_offset(offset, limit)`` would spend its time on, to be called by another thread while
-        the range up to ``offset`` is read; None where that is little. It decides nothing: what it has found
-        counts once ``next_offset`` asks for the same."""
+        """The slow part of ``next_offset(offset, limit)``, which another thread calls while the range up to
+        ``offset`` is read; None if nothing is slow. It decides nothing: its findings count once
+        ``next_offset`` asks for the same."""
         return None
 
     def is_readable(self, start: Offset | None, end: Offset) -> bool:
-        """Asked at a start of a range that an earlier process planned and did not commit: a range that cannot
-        be read any more is planned again."""
+        """Whether a range can still be read that an earlier process planned and did not commit. If not, the
+        job plans another range."""
         return True
 
     def remembered(self, end: Offset, *, ended: bool) -> Source | None:
-        """Exactly the rows up to ``end``, to be read once more; None of a source that keeps no history.
-        ``ended``: it is a bounded source that has nothing after ``end``. StateError, which says what is gone,
-        if the rows are not there any more as they were read."""
+        """Exactly the rows up to ``end``, to be read once more; None if the source keeps no history.
+        ``ended``: the source is bounded and has nothing after ``end``. StateError, which names the lost rows,
+        if the source cannot give the same rows again."""
         return None
 
     def stopped(self, offset: Offset | None) -> None:
         """Called when a job that can be resumed stops or fails, with its last committed offset."""
+
+    # -- batch queries
+
+    def named_table(self, spark: SparkSession) -> NamedTable | DataFrame:
+        """As ``read_all``. If the query's text can name the table, Spark need not analyse a frame of it."""
+        return self.read_all(spark)
+
+    def check_read(self) -> None:
+        """Called after the rows of ``named_table`` were read. ConnectorError if the table has changed since
+        it was named."""
+
+    @property
+    def gives_portions(self) -> bool:
+        """Whether ``read`` reads a range of bytes sooner than the whole table."""
+        return False
 
 
 @dataclass(frozen=True, slots=True)
@@ -166,13 +169,16 @@ class Splits:
     read: tuple[tuple[int, str], ...]
 
 
-@runtime_checkable
-class SplitSource(Protocol):
-    """Optional face of a source whose rows are ordered within splits only, such as partitions of a topic:
-    each has a watermark of its own. Where a table has a watermark, the rows of a split in a range are one
-    task's."""
+class SplitSource(Source):
+    """A source whose rows are ordered only within splits, such as partitions of a topic. Each split has its
+    own watermark. If the table has a watermark, one task reads all rows of a split in a range. ``has_splits``
+    of the connector is true."""
 
-    def splits(self, start: Offset | None, end: Offset) -> Splits: ...
+    __slots__ = ()
+
+    @abstractmethod
+    def splits(self, start: Offset | None, end: Offset) -> Splits:
+        """The splits of the range (start, end]."""
 
 
 BatchMap = Callable[[Iterable[pa.RecordBatch]], Iterator[pa.RecordBatch]]
@@ -199,15 +205,16 @@ class ReadTasks:
         return cls(tasks, read, rows * _ROW_BYTES)
 
 
-@runtime_checkable
-class ArrowSource(Protocol):
-    """Optional face of a source whose rows are made as Arrow batches in Spark Python workers. Its ``read`` is
-    ``task_frames.read_frame`` of the same tasks."""
+class ArrowSource(Source):
+    """A source whose rows are made as Arrow batches in Spark's Python workers. Its ``read`` is
+    ``task_frames.read_frame`` of the same tasks. The connector's ``gives_arrow`` is true."""
 
+    __slots__ = ()
+
+    @abstractmethod
     def read_tasks(self, spark: SparkSession, start: Offset | None, end: Offset) -> ReadTasks:
         """The tasks of the range (start, end]; their batches have the columns of ``read``. Tasks of ``spark``
         may look where the rows of a task begin."""
-        ...
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -289,61 +296,55 @@ class SinkRequest:
     """Tasks are in the order of arrival, rows within them too (nothing was exchanged since the sources)."""
 
 
-class Sink(Protocol):
-    """A table being written, one epoch at a time, in two steps (see runtime.commit)."""
+class Sink(ABC):
+    """The base class of sinks: a table that is written, one epoch at a time, in two steps (see
+    runtime.commit)."""
 
+    __slots__ = ()
+
+    @abstractmethod
     def stage(self, frame: DataFrame, epoch: int) -> DataFrame:
         """A lazy frame with one STRING column ``token``: running it writes the rows of ``frame``
         where no reader sees them, under names of its attempt's own and durably, so that a task that
         runs twice, or outlives its epoch, harms nothing: only what tokens name is published. One token
         per task, JSON text, small."""
-        ...
 
+    @abstractmethod
     def publish(self, epoch: int, tokens: list[str]) -> None:
         """Makes the staged epoch visible, atomically as far as the outside system can; idempotent."""
-        ...
 
+    @abstractmethod
     def discard(self, epoch: int) -> None:
-        """Removes whatever was staged for ``epoch`` and later, after a crash or a failed epoch."""
-        ...
+        """Removes the staged rows of ``epoch`` and later epochs, after a crash or a failed epoch."""
 
     def finish(self) -> None:
         """The job ended normally (bounded input): last clean-up, e.g. success files."""
-        ...
-
-
-@runtime_checkable
-class ArrowSink(Protocol):
-    """Optional face of a sink whose ``stage`` is a map over Arrow batches, so that it can run where the
-    rows are made."""
 
     def stager(self, epoch: int) -> BatchMap | None:
-        """Picklable: a task's batches (the request's fields by place, ``$kind`` by name) in, one row with
-        the STRING column ``token`` out; with the promises of ``stage``. It is not called where there are no
-        rows. None: this sink wants the rows elsewhere than where they are made."""
-        ...
-
-
-@runtime_checkable
-class GroupedSink(Protocol):
-    """Optional face of a sink that can commit together with others of its job: those whose ``group``
-    is equal are published by one call, so that a reader never sees different epochs in them."""
-
-    @property
-    def group(self) -> Hashable: ...
-
-    def publish_group(self, epoch: int, parts: Sequence[tuple[Any, list[str]]]) -> None:
-        """``parts``: every sink of the group with its tokens, this one among them; idempotent."""
-        ...
-
-
-@runtime_checkable
-class WorkingSink(Protocol):
-    """Optional face of a sink whose ``publish`` may let Spark's workers do some of its work."""
+        """``stage`` as a map over Arrow batches, so that it can run in the workers that make the rows; None
+        if ``stage`` is no such map. Picklable. In: a task's batches (the request's fields by place, ``$kind``
+        by name). Out: one row with the STRING column ``token``, with the promises of ``stage``. It is not
+        called for tasks without rows."""
+        return None
 
     def publish_with(self, spark: SparkSession) -> None:
-        """Called once, before the first epoch is published."""
-        ...
+        """Called once, before the first epoch is published. ``publish`` may use Spark's workers."""
+
+
+class GroupedSink(Sink):
+    """A sink that can commit together with other sinks of its job: sinks with an equal ``group`` are
+    published by one call, so that a reader never sees different epochs in them."""
+
+    __slots__ = ()
+
+    @property
+    @abstractmethod
+    def group(self) -> Hashable:
+        """For example the address of the database."""
+
+    @abstractmethod
+    def publish_group(self, epoch: int, parts: Sequence[tuple[Any, list[str]]]) -> None:
+        """``parts``: every sink of the group with its tokens, this sink among them; idempotent."""
 
 
 @runtime_checkable
@@ -381,7 +382,8 @@ class OutsideTables(Protocol):
 
 @runtime_checkable
 class CatalogConnector(Protocol):
-    """Optional face of a connector that brings catalogs: CREATE CATALOG whose 'type' is its identifier."""
+    """Optional face of a connector that brings catalogs: CREATE CATALOG whose 'type' is its identifier. A
+    package may add others ("Writing a connector" in docs/connectors.md)."""
 
     def catalog_options(self, given: Mapping[str, str]) -> Mapping[str, str]:
         """As options of its tables, from those of CREATE CATALOG."""

@@ -16,7 +16,7 @@ from pyspark.sql import functions as F
 
 from tidemill.changelog.rowkind import INSERT_ONLY, KIND_COLUMN, RowKind
 from tidemill.config.batch_options import BLOCKING, DYNAMIC_FILTERING, SHUFFLE_MODE
-from tidemill.connectors.api import Sink, WorkingSink
+from tidemill.connectors.api import Sink
 from tidemill.connectors.grouping import UNLIKE
 from tidemill.deep_calls import with_room
 from tidemill.errors import (
@@ -421,8 +421,7 @@ def _insert(sink: b.Sink, request: JobRequest, way: Way, seen: Seen) -> int:
     except BaseException:
         made.discard(1)
         raise
-    if isinstance(made, WorkingSink):
-        made.publish_with(request.application)
+    made.publish_with(request.application)
     made.publish(1, staged)
     made.finish()
     seen.rows_out.append(sum(map(rows_of, staged)))

@@ -12,7 +12,6 @@ from tidemill.catalog.table import CatalogTable
 from tidemill.changelog.rowkind import INSERT_ONLY
 from tidemill.connectors import registry
 from tidemill.connectors.api import (
-    BatchSource,
     NamedTable,
     Source,
     SourceRequest,
@@ -40,7 +39,7 @@ class BatchScans:
 
     context: CompileContext
     stretch: Stretch | None = None
-    named: list[BatchSource] = field(default_factory=list)
+    named: list[Source] = field(default_factory=list)
 
     @classmethod
     def of(cls, request: JobRequest, stretch: Stretch | None = None) -> BatchScans:
@@ -61,8 +60,6 @@ class BatchScans:
         if self.stretch is not None and node is self.stretch.scan:
             return self.stretch.read(spark)
         source = self.context.make_source(wanted)
-        if not isinstance(source, BatchSource):
-            return source.read_all(spark)
         self.named.append(source)
         return source.named_table(spark)
 
@@ -80,11 +77,11 @@ class BatchScans:
         wanted = replace(_wanted(node, False, self.context), filters=asked.filters)
         return connector.grouped(wanted, asked.grouping)
 
-    def portioned(self, node: b.TableSourceScan) -> BatchSource | None:
+    def portioned(self, node: b.TableSourceScan) -> Source | None:
         """The source of ``node`` if parts of it can be read."""
         _check_insert_only(node.table, dict(node.options))
         source = self.context.make_source(_wanted(node, False, self.context))
-        return source if isinstance(source, BatchSource) and source.gives_portions else None
+        return source if source.gives_portions else None
 
     def check_read(self) -> None:
         for source in self.named:

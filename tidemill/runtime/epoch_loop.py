@@ -36,7 +36,6 @@ from pyspark.sql import SparkSession
 from tidemill.changelog.watermarks import END
 from tidemill.connectors.api import (
     GroupedSink,
-    JobSource,
     Offset,
     ReadLimit,
     Sink,
@@ -240,8 +239,7 @@ class StreamingJob:
         ranges pass with their process."""
         if plan.end.keys() != self.sources.keys():
             return False
-        sources = {key: s for key, s in self.sources.items() if isinstance(s, JobSource)}
-        return all(s.is_readable(plan.start[key], plan.end[key]) for key, s in sources.items())
+        return all(s.is_readable(plan.start[key], plan.end[key]) for key, s in self.sources.items())
 
     def _rescaled(self, state: Slices) -> Slices:
         """The state by the job's partitions. Another number of partitions may have written it."""
@@ -408,9 +406,8 @@ class StreamingJob:
         if not (self.settings.resumable and self.checkpoint.is_owned):
             return
         for key, source in self.sources.items():
-            if isinstance(source, JobSource):
-                with suppress(TidemillError, OSError):
-                    source.stopped(self._commit.offsets.get(key))
+            with suppress(TidemillError, OSError):
+                source.stopped(self._commit.offsets.get(key))
 
     def _committed(self, plan: EpochPlan, report: Report, tokens: dict[str, list[str]]) -> EpochCommit:
         state = {op: dict(parts) for op, parts in self._state.items()}
@@ -492,7 +489,7 @@ class StreamingJob:
         never."""
         found: dict[str, tuple[SplitSource, int]] = {}
         for key, pace in self._paces.paces.items():
-            source: object = self.sources[key]
+            source = self.sources[key]
             if isinstance(source, SplitSource):
                 found[key] = source, pace.timeout
         return found

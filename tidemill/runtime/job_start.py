@@ -19,7 +19,7 @@ from pyspark.sql import DataFrame, SparkSession
 
 from tidemill.catalog.table import CatalogTable
 from tidemill.config.emit_options import LATE_ROWS_TABLE
-from tidemill.config.epoch_options import MAX_BYTES, MAX_ROWS, RESIDENT
+from tidemill.config.epoch_options import MAX_BYTES, MAX_ROWS
 from tidemill.config.execution_options import (
     ARROW_EXPRESSIONS,
     CHECKPOINT_DIRECTORY,
@@ -37,7 +37,7 @@ from tidemill.config.mini_batch_options import (
 from tidemill.config.option import Configuration
 from tidemill.config.secrets import shown_value
 from tidemill.config.watermark_options import IDLE_TIMEOUT
-from tidemill.connectors.api import JobSource, ReadLimit, WorkingSink
+from tidemill.connectors.api import ReadLimit
 from tidemill.deep_calls import with_room
 from tidemill.errors import InternalError, ValidationError
 from tidemill.files.fence import OPEN, Fence
@@ -386,14 +386,12 @@ class _Preparation:
         if context is None or identity is None:
             raise InternalError("the checkpoint is not open")
         for key, source in context.sources.items():
-            if isinstance(source, JobSource):
-                source.record_in(self._checkpoint.source_root.below(key))
+            source.record_in(self._checkpoint.source_root.below(key))
         spark = epoch_session(request, context.parallelism)
         for source in context.sources.values():
-            if isinstance(source, JobSource):
-                source.search_with(spark)
+            source.search_with(spark)
         for output in outputs.values():
-            if isinstance(output, SinkOutput) and isinstance(output.sink, WorkingSink):
+            if isinstance(output, SinkOutput):
                 output.sink.publish_with(spark)
         stopping = threading.Event()
         job = StreamingJob(
@@ -414,7 +412,7 @@ class _Preparation:
             clock=request.clock,
             late=self._late_table(len(outputs)),
             stopping=stopping,
-            resident=resident_epochs(spark, outputs, stopping) if request.config.read(RESIDENT) else None,
+            resident=resident_epochs(spark, outputs, stopping, request.config),
         )
         nodes = {key: o.node for key, o in outputs.items()}
         tables = {**context.tables, **self.tables}

@@ -16,7 +16,7 @@ import pyarrow as pa
 
 from tidemill.catalog.table import CatalogTable
 from tidemill.changelog.rowkind import KIND_COLUMN, RowKind
-from tidemill.connectors.api import BatchMap, Connector, ConnectorOption, SinkRequest
+from tidemill.connectors.api import BatchMap, Connector, ConnectorOption, Sink, SinkRequest
 from tidemill.connectors.arrow_maps import map_batches
 from tidemill.connectors.option_values import OptionValues
 from tidemill.connectors.print.rendering import render_rows
@@ -33,7 +33,7 @@ _OPTIONS = (
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class PrintSink:
+class PrintSink(Sink):
     fields: tuple[Field, ...]
     prefix: str
     standard_error: bool

@@ -14,7 +14,7 @@ Layout::
     epochs/<n>.commit.json     fact: epoch n happened; offsets, manifests, sink tokens
     epochs/<n>.published.json  all sinks have published epoch n; left by a job that stops
     state/<operator>/...       runs and manifests (see tidemill.state)
-    sources/<source>/...       what sources keep of their own (see connectors.api.JobSource)
+    sources/<source>/...       what sources keep of their own (see connectors.api.Source)
     replays/...                what a query gives from the beginning on, while a job gets another one
 
 Guarantee: a record file is either absent or whole, and is never replaced. Epoch n is committed iff

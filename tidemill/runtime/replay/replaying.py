@@ -14,7 +14,7 @@ from dataclasses import dataclass
 
 from tidemill.changelog.rowkind import INSERT_ONLY, RowKind
 from tidemill.changelog.watermarks import END
-from tidemill.connectors.api import JobSource, Offset, ReadLimit, Source
+from tidemill.connectors.api import Offset, ReadLimit, Source
 from tidemill.connectors.registry import connector
 from tidemill.errors import NotSupportedError, StateError
 from tidemill.files.storage import Storage
@@ -72,12 +72,12 @@ class History:
             return NOTHING
         if offset is None:
             raise StateError(f"The history of {name} is not known: the job has not read it so far")
-        found = self._remembered(key, source, offset, name) if isinstance(source, JobSource) else None
+        found = self._remembered(key, source, offset, name)
         if found is None:
             raise NotSupportedError(f"{name} cannot be read again as it was: its connector keeps no history")
         return found
 
-    def _remembered(self, key: str, source: JobSource, offset: Offset, name: str) -> Source | None:
+    def _remembered(self, key: str, source: Source, offset: Offset, name: str) -> Source | None:
         source.record_in(self.sources.below(key))
         try:
             return source.remembered(offset, ended=self.commit.watermarks.get(key) == END)
