@@ -19,7 +19,7 @@ from pyspark.sql import DataFrame, SparkSession
 
 from tidemill.catalog.table import CatalogTable
 from tidemill.config.emit_options import LATE_ROWS_TABLE
-from tidemill.config.epoch_options import MAX_BYTES, MAX_ROWS, RESIDENT
+from tidemill.config.epoch_options import MAX_BYTES, MAX_ROWS
 from tidemill.config.execution_options import (
     ARROW_EXPRESSIONS,
     CHECKPOINT_DIRECTORY,
@@ -412,7 +412,7 @@ class _Preparation:
             clock=request.clock,
             late=self._late_table(len(outputs)),
             stopping=stopping,
-            resident=resident_epochs(spark, outputs, stopping) if request.config.read(RESIDENT) else None,
+            resident=resident_epochs(spark, outputs, stopping, request.config),
         )
         nodes = {key: o.node for key, o in outputs.items()}
         tables = {**context.tables, **self.tables}

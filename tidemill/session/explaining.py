@@ -73,7 +73,7 @@ def _epochs(
     outputs: Mapping[str, ExecNode],
     config: Configuration,
 ) -> str:
-    """Whether epochs are resident; '' if nobody has asked for that."""
+    """Whether epochs are resident; '' if the option is off."""
     if not config.read(RESIDENT):
         return ""
     master = active_master() or chosen_master(config)
