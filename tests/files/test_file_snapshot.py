@@ -7,6 +7,7 @@ from pathlib import Path
 
 import pytest
 
+from tidemill.deep_calls import with_room
 from tidemill.files.file_snapshot import file_snapshot, seen_once
 from tidemill.files.storage import Storage
 from tidemill.session.environment import TableEnvironment
@@ -40,6 +41,16 @@ def test_another_thread_looks_for_itself() -> None:
         thread.start()
         thread.join()
     assert seen == [2]
+
+
+def test_a_deep_call_is_within_the_snapshot() -> None:
+    def deep(levels: int) -> int:
+        return deep(levels - 1) if levels else seen_once(lambda: 2, "a")
+
+    with file_snapshot():
+        assert seen_once(lambda: 1, "a") == 1
+        assert with_room(lambda: deep(5000)) == 1
+    assert with_room(lambda: deep(5000)) == 2
 
 
 @pytest.mark.parametrize("form", ["csv", "parquet"])

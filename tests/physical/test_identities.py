@@ -11,6 +11,7 @@ from tidemill.config.option import Configuration
 from tidemill.errors import StateError
 from tidemill.physical import nodes as p
 from tidemill.physical.identities import RULES, identities
+from tidemill.plan.optimizer import optimize
 from tidemill.runtime.checkpoint.evolution import evolution
 from tidemill.runtime.checkpoint.identity import JobIdentity, changed_functions
 from tidemill.runtime.compile.context import CompileContext
@@ -69,7 +70,7 @@ def identity(
         execute(parse_statement(changed(text)), session)
     statement = parse_statement(changed(insert))
     assert isinstance(statement, Insert)
-    logical = planning.optimized(planning.bind_insert(session, statement))
+    logical = optimize(planning.bind_insert(session, statement))
     root = planning.physical(session.configuration, logical)
     assert isinstance(root, p.Sink)
     none = ValuesSource(columns=(), rows=(), schema="", sequence=False)

@@ -16,6 +16,7 @@ from tidemill.changelog.watermarks import NONE, WATERMARK_COLUMN
 from tidemill.config.option import Configuration
 from tidemill.operators.api import HASH_COLUMN, EpochContext
 from tidemill.physical.identities import RULES
+from tidemill.plan.optimizer import optimize
 from tidemill.runtime import graph as g
 from tidemill.runtime.checkpoint.directory import EpochCommit
 from tidemill.runtime.checkpoint.evolution import Evolution, evolution
@@ -68,7 +69,7 @@ class ChangingQuery:
         """The job of ``sql`` if it begins with the state that there is now."""
         statement = parse_statement(sql)
         assert isinstance(statement, Query)
-        logical = planning.optimized(planning.bind(self.context, statement))
+        logical = optimize(planning.bind(self.context, statement))
         config = self.context.configuration
         root = planning.physical(config, logical)
         commit = EpochCommit(epoch=self.number, time=0, offsets={}, manifests={}, tokens={})

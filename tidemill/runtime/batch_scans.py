@@ -18,6 +18,7 @@ from tidemill.connectors.api import (
 )
 from tidemill.connectors.metadata import metadata_columns
 from tidemill.errors import ValidationError
+from tidemill.physical import nodes as p
 from tidemill.physical.batch import nodes as b
 from tidemill.physical.batch.arrival import scans
 from tidemill.physical.batch.pushed import AggregatePushdown, aggregate_pushdown
@@ -87,7 +88,7 @@ class BatchScans:
             source.check_read()
 
 
-def how_read(root: b.BatchNode, zone: str) -> dict[int, Attributes]:
+def how_read(root: p.PhysicalNode, zone: str) -> dict[int, Attributes]:
     """By the id of a scan what reads its table, for EXPLAIN, where there is more than one way.
     Cost: looks at files."""
     context = _context({}, zone, 1, make_source)

@@ -13,8 +13,9 @@ import pyarrow as pa
 from pyspark.sql import DataFrame, SparkSession
 
 from tidemill.connectors.api import Offset, ReadLimit, Source
-from tidemill.physical.batch.nodes import BatchNode, TableSourceScan
+from tidemill.physical.batch.nodes import TableSourceScan
 from tidemill.physical.batch.portions import Portioned
+from tidemill.physical.nodes import PhysicalNode
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -33,7 +34,9 @@ class Stretch:
         return rows if self.is_rest else rows.repartition(1)
 
 
-def limited_rows(asked: Portioned, source: Source, run: Callable[[BatchNode, Stretch], pa.Table]) -> pa.Table:
+def limited_rows(
+    asked: Portioned, source: Source, run: Callable[[PhysicalNode, Stretch], pa.Table]
+) -> pa.Table:
     """``run`` gives the rows of a plan that reads nothing but a stretch."""
     found: list[pa.Table] = []
     missing = asked.most

@@ -26,6 +26,7 @@ from tidemill.files.file_snapshot import file_snapshot
 from tidemill.physical import nodes as p
 from tidemill.plan import nodes as n
 from tidemill.plan.constants import is_constant, literal_rows
+from tidemill.plan.optimizer import optimize
 from tidemill.runtime import batch_job, job_start
 from tidemill.runtime.job_start import JobRequest
 from tidemill.runtime.progress import (
@@ -70,7 +71,7 @@ def is_batch(context: SessionContext) -> bool:
 def run_query(context: SessionContext, plan: n.LogicalNode) -> TableResult:
     """Runs a SELECT. In batch mode the result is complete on return; in streaming mode rows arrive per
     epoch."""
-    optimized = planning.optimized(plan)
+    optimized = optimize(plan)
     if is_batch(context):
         rows_without_job = _literal_table(context, optimized)
         if rows_without_job is not None:
@@ -150,7 +151,7 @@ def starter(
 
 
 def optimized_insert(sink: n.Sink) -> n.Sink:
-    optimized = planning.optimized(sink)
+    optimized = optimize(sink)
     assert isinstance(optimized, n.Sink)
     return optimized
 
@@ -158,7 +159,7 @@ def optimized_insert(sink: n.Sink) -> n.Sink:
 def frame(context: SessionContext, plan: n.LogicalNode) -> DataFrame:
     """The plan as a lazy batch frame."""
     with file_snapshot():
-        root = planning.batch(context, planning.optimized(plan))
+        root = planning.batch(context, optimize(plan))
         return batch_job.batch_frame(root, job_request(context, "frame"))
 
 

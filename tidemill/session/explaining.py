@@ -16,7 +16,6 @@ from tidemill.config.option import Configuration
 from tidemill.deep_calls import with_room
 from tidemill.errors import NotSupportedError
 from tidemill.files.file_snapshot import file_snapshot
-from tidemill.physical.batch.nodes import BatchNode
 from tidemill.physical.batch.view.flink_view import flink_view
 from tidemill.physical.batch.view.text import Runs, batch_graph, exchange_modes, explain_batch_text
 from tidemill.physical.explain.advice import advice_of
@@ -24,6 +23,7 @@ from tidemill.physical.explain.text import execution_graph, explain_text
 from tidemill.physical.nodes import PhysicalNode, Sink
 from tidemill.plan import nodes as n
 from tidemill.plan.once import once_per_node
+from tidemill.plan.optimizer import optimize
 from tidemill.runtime import batch_job, batch_scans, job_start
 from tidemill.runtime.compile.result import result_node
 from tidemill.runtime.execution_text import combined, execution_text
@@ -56,7 +56,7 @@ def text(context: SessionContext, plans: Sequence[n.LogicalNode], details: tuple
         with file_snapshot():
             return _batch_text(context, plans, wanted)
     config = bundled(context.configuration, plans)
-    optimized = [planning.optimized(plan) for plan in plans]
+    optimized = [optimize(plan) for plan in plans]
     run = planning.physical_job(config, optimized)
     # What cannot run is not shown either.
     job = job_start.unread_job(run, config, frames=context.frames, zone=context.time_zone)
@@ -89,7 +89,7 @@ def _epochs(
 
 
 def _batch_text(context: SessionContext, plans: Sequence[n.LogicalNode], wanted: set[str]) -> str:
-    run = [planning.batch(context, planning.optimized(plan)) for plan in plans]
+    run = [planning.batch(context, optimize(plan)) for plan in plans]
     views = with_room(lambda: [flink_view(root, context.configuration) for root in run])
     runs = [
         {**batch_scans.how_read(root, context.time_zone), **_exchanges(context, root, view)}
@@ -101,7 +101,7 @@ def _batch_text(context: SessionContext, plans: Sequence[n.LogicalNode], wanted:
     return shown + _graph(with_room(lambda: batch_graph(views, _parallelism(context.configuration))))
 
 
-def _exchanges(context: SessionContext, root: BatchNode, view: BatchNode) -> Runs:
+def _exchanges(context: SessionContext, root: PhysicalNode, view: PhysicalNode) -> Runs:
     """Spark is asked only where a way was."""
     if SHUFFLE_MODE.key not in context.configuration:
         return {}

@@ -17,6 +17,7 @@ from tidemill.files.file_snapshot import file_snapshot
 from tidemill.files.storage import Storage
 from tidemill.physical.batch import nodes as b
 from tidemill.plan import nodes as n
+from tidemill.plan.optimizer import optimize
 from tidemill.runtime import batch_job, job_start
 from tidemill.runtime.checkpoint.directory import CheckpointDirectory
 from tidemill.runtime.checkpoint.evolution import Evolution, backfilled, evolution
@@ -181,7 +182,7 @@ def state_under(context: SessionContext, plans: Sequence[n.LogicalNode], place: 
 def _identity(context: SessionContext, plans: Sequence[n.LogicalNode], left: Savepoint) -> JobIdentity:
     """The identity of a job of these plans that resumes from the savepoint ``left``."""
     config = bundled(context.configuration, plans)
-    roots = planning.physical_job(config, [planning.optimized(plan) for plan in plans])
+    roots = planning.physical_job(config, [optimize(plan) for plan in plans])
     names = job_start.state_names(left.identity, left.commit)
     zone = context.time_zone
     _, compiled = job_start.unread_job(roots, config, frames=context.frames, zone=zone, names=names)

@@ -17,6 +17,7 @@ from tidemill.errors import ValidationError
 from tidemill.files.file_snapshot import file_snapshot
 from tidemill.files.storage import Storage
 from tidemill.plan import nodes as n
+from tidemill.plan.optimizer import optimize
 from tidemill.runtime import batch_job, job_start
 from tidemill.runtime.job_identity import job_identity
 from tidemill.runtime.job_start import InsertsStart
@@ -143,5 +144,5 @@ def _unknown(name: str, asked: s.StateQuery, new: NewTable) -> Column:
 
 
 def _run(context: SessionContext, sink: n.Sink, tasks: Tasks) -> list[str]:
-    root = planning.batch(context, planning.optimized(sink.input))
+    root = planning.batch(context, optimize(sink.input))
     return batch_job.run_tasks(root, execution.job_request(context, _NAME), tasks)
