@@ -108,8 +108,11 @@ class _Bounded(HttpToolsProtocol):  # type: ignore[misc]  # uvicorn is not looke
             return
         self._received += len(data)
         super().data_received(data)
-        if self._in_head and self._received > HEAD_BYTES:
-            self.send_400_response("The request's head is too long.")
+        if self._in_head:
+            if self.cycle is None or self.cycle.response_complete:
+                self._start()
+            if self._received > HEAD_BYTES:
+                self.send_400_response("The request's head is too long.")
 
     def send_400_response(self, msg: str) -> None:
         """Ends the server's half of the connection, and drops all that the client still sends: if the server
@@ -129,7 +132,6 @@ class _Bounded(HttpToolsProtocol):  # type: ignore[misc]  # uvicorn is not looke
 
     def on_message_begin(self) -> None:
         self._in_head, self._received = True, 0
-        self._start()
         super().on_message_begin()
 
     def on_headers_complete(self) -> None:
@@ -143,7 +145,7 @@ class _Bounded(HttpToolsProtocol):  # type: ignore[misc]  # uvicorn is not looke
 
     def on_response_complete(self) -> None:
         super().on_response_complete()
-        if self.cycle.more_body:
+        if self.cycle.more_body or self._in_head:
             self._start()
 
     def _start(self) -> None:
