@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import threading
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -69,9 +70,9 @@ def test_all_scans_of_a_query_see_the_same_files(
     looks = 0
     listed = Storage.files
 
-    def files(storage: Storage, *args: object, **options: object) -> object:
+    def files(storage: Storage, *args: Any, **options: Any) -> object:
         nonlocal looks
-        found = list(listed(storage, *args, **options))  # type: ignore[arg-type]
+        found = list(listed(storage, *args, **options))
         if storage.location == f"{tmp_path}/t":
             looks += 1
             (tmp_path / f"t/late-{looks}{more.suffix}").write_bytes(more.read_bytes())

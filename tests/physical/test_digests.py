@@ -17,7 +17,7 @@ from tidemill.physical.tree import walk
 from tidemill.plan.optimizer import optimize
 from tidemill.runtime.compile.context import CompileContext
 from tidemill.runtime.compile.sink import compile_result
-from tidemill.runtime.job_identity import job_identity
+from tidemill.runtime.job.identity import job_identity
 from tidemill.runtime.tables import make_source
 from tidemill.session import planning
 from tidemill.session.context import SessionContext

@@ -18,7 +18,7 @@ from tidemill.runtime.compile.context import CompileContext
 from tidemill.runtime.compile.shared import compiled
 from tidemill.runtime.compile.sink import compile_sink
 from tidemill.runtime.compile.state_names import StateNames
-from tidemill.runtime.job_identity import job_identity
+from tidemill.runtime.job.identity import job_identity
 from tidemill.runtime.values_source import ValuesSource
 from tidemill.session import planning
 from tidemill.session.context import SessionContext

@@ -9,7 +9,7 @@ import pytest
 from tests.plan.nested_queries import TABLES, random_query
 from tidemill.physical.batch.planner import plan_batch
 from tidemill.plan.optimizer import optimize
-from tidemill.runtime.job_start import unread_job
+from tidemill.runtime.job.graphs import unread_job
 from tidemill.session import planning
 from tidemill.session.context import SessionContext
 from tidemill.session.dispatch import execute

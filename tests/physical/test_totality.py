@@ -66,10 +66,10 @@ PLANNED = [kind for kind in STREAM if not kind.__module__.startswith(VIEW)]
 
 
 @pytest.mark.parametrize("kind", PLANNED, ids=lambda k: str(k.__name__))
-def test_a_physical_node_answers_each_question_without_default(kind: type) -> None:
+def test_a_physical_node_answers_each_question_without_default(kind: type[p.PhysicalNode]) -> None:
     unanswered = [ask for ask in WITHOUT_DEFAULT if ask.dispatch(kind) is ask.dispatch(object)]
     assert not unanswered
-    own_inputs = kind.inputs is not p.PhysicalNode.inputs  # type: ignore[attr-defined]
+    own_inputs = kind.inputs is not p.PhysicalNode.inputs
     assert not own_inputs or rebuilt.dispatch(kind) is not rebuilt.dispatch(object)
     assert kind is p.Sink or build.dispatch(kind) is not build.dispatch(object)
 

@@ -18,12 +18,12 @@ from tidemill.operators.api import HASH_COLUMN, EpochContext
 from tidemill.physical.identities import RULES
 from tidemill.plan.optimizer import optimize
 from tidemill.runtime import graph as g
-from tidemill.runtime.checkpoint.directory import EpochCommit
+from tidemill.runtime.checkpoint.epochs import EpochCommit
 from tidemill.runtime.checkpoint.evolution import Evolution, evolution
 from tidemill.runtime.checkpoint.identity import JobIdentity
 from tidemill.runtime.compile.windows import TIME
-from tidemill.runtime.job_identity import job_identity
-from tidemill.runtime.job_start import state_names, unread_job
+from tidemill.runtime.job.graphs import state_names, unread_job
+from tidemill.runtime.job.identity import job_identity
 from tidemill.session import planning
 from tidemill.session.context import SessionContext
 from tidemill.session.dispatch import execute

@@ -11,11 +11,11 @@ import pytest
 from tests.runtime.changing_query import session
 from tidemill.physical.identities import RULES
 from tidemill.plan.optimizer import optimize
-from tidemill.runtime.checkpoint.directory import EpochCommit
+from tidemill.runtime.checkpoint.epochs import EpochCommit
 from tidemill.runtime.checkpoint.evolution import Evolution, evolution
 from tidemill.runtime.checkpoint.identity import JobIdentity
-from tidemill.runtime.job_identity import job_identity
-from tidemill.runtime.job_start import state_names, unread_job
+from tidemill.runtime.job.graphs import state_names, unread_job
+from tidemill.runtime.job.identity import job_identity
 from tidemill.session import planning
 from tidemill.session.context import SessionContext
 from tidemill.sql.parser import parse_statement

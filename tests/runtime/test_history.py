@@ -6,7 +6,7 @@ from pathlib import Path
 
 from tidemill.connectors.api import ReadLimit
 from tidemill.files.storage import Storage
-from tidemill.runtime.checkpoint.directory import EpochCommit
+from tidemill.runtime.checkpoint.epochs import EpochCommit
 from tidemill.runtime.replay.replaying import History
 from tidemill.runtime.values_source import ValuesSource
 

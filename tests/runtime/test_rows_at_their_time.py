@@ -12,7 +12,7 @@ from pyspark.sql import SparkSession
 from tests.runtime.running import Session, folded
 from tidemill.plan.optimizer import optimize
 from tidemill.runtime import graph as g
-from tidemill.runtime.job_start import unread_job
+from tidemill.runtime.job.graphs import unread_job
 from tidemill.session import planning
 from tidemill.session.context import SessionContext
 from tidemill.session.dispatch import execute

@@ -5,6 +5,7 @@ from __future__ import annotations
 import random
 from collections import Counter
 from pathlib import Path
+from typing import Any
 
 import pytest
 from pyspark.sql import DataFrame, SparkSession
@@ -91,9 +92,9 @@ def exchanges(monkeypatch: pytest.MonkeyPatch) -> list[int]:
     made: list[int] = []
     plain = classic.DataFrame.repartitionById
 
-    def counting(frame: DataFrame, partitions: int, column: object) -> DataFrame:
+    def counting(frame: Any, partitions: int, column: Any) -> DataFrame:
         made.append(partitions)
-        return plain(frame, partitions, column)  # type: ignore[arg-type]
+        return plain(frame, partitions, column)
 
     monkeypatch.setattr(classic.DataFrame, "repartitionById", counting)
     return made

@@ -42,7 +42,7 @@ _INCIDENTAL: dict[type, frozenset[str]] = {
     p.PhysicalNode: frozenset({"traits", "most"}),
     n.WindowTableFunction: frozenset({"input", "position"}),
     # A user's function is its name and its types: a fix of its code must not lose state.
-    # Its version is compared beside the digests (see ``runtime.job_facts``).
+    # Its version is compared beside the digests (see ``runtime.job.facts``).
     BoundFunction: frozenset({"body", "version"}),
     BoundAggregate: frozenset({"body", "version"}),
 }

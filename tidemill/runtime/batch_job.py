@@ -38,11 +38,11 @@ from tidemill.physical.batch.volumes import exchanged_bytes
 from tidemill.physical.tree import walk
 from tidemill.runtime.batch_scans import BatchScans
 from tidemill.runtime.compile.constraints import constraints
-from tidemill.runtime.job_plan import batch_plan
-from tidemill.runtime.job_start import JobRequest, parallelism
+from tidemill.runtime.job.plan import batch_plan
+from tidemill.runtime.job.recording import Recording, Seen
+from tidemill.runtime.job.request import JobRequest, parallelism
 from tidemill.runtime.limited_rows import limited_rows
 from tidemill.runtime.progress import ExchangesBlocked, PartitionsRead, rows_of
-from tidemill.runtime.recording import Recording, Seen
 from tidemill.runtime.spark.adaptive import NOTHING_SENT, batch_settings
 from tidemill.runtime.spark.batch_frames.existence import BESIDE_UNIONS, asks
 from tidemill.runtime.spark.batch_frames.frames import BatchFrames, GroupedRows, ScanRows, TableRows

@@ -26,7 +26,7 @@ from tidemill.physical.batch.view.attributes import Attributes
 from tidemill.plan.column_filters import column_filters
 from tidemill.runtime.compile.context import CompileContext, MakeSource
 from tidemill.runtime.compile.source import declared, source_request
-from tidemill.runtime.job_start import JobRequest, parallelism
+from tidemill.runtime.job.request import JobRequest, parallelism
 from tidemill.runtime.limited_rows import Stretch
 from tidemill.runtime.spark.batch_frames.frames import TableRows
 from tidemill.runtime.tables import make_source

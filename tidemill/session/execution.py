@@ -27,8 +27,10 @@ from tidemill.physical import nodes as p
 from tidemill.plan import nodes as n
 from tidemill.plan.constants import is_constant, literal_rows
 from tidemill.plan.optimizer import optimize
-from tidemill.runtime import batch_job, job_start
-from tidemill.runtime.job_start import JobRequest
+from tidemill.runtime import batch_job
+from tidemill.runtime.job.request import JobRequest
+from tidemill.runtime.job.running import RunningJob
+from tidemill.runtime.job.start import InsertsStart, start_query
 from tidemill.runtime.progress import (
     ExchangesBlocked,
     FunctionsChanged,
@@ -37,7 +39,6 @@ from tidemill.runtime.progress import (
     StateTakenOver,
     unheard,
 )
-from tidemill.runtime.running_job import RunningJob
 from tidemill.runtime.spark.session import spark_application
 from tidemill.session import planning
 from tidemill.session.bundles import bundled
@@ -87,7 +88,7 @@ def run_query(context: SessionContext, plan: n.LogicalNode) -> TableResult:
         return _constant(context, optimized, config)
     request = replace(job_request(context, "select", place), config=config)
     rows = EpochRows()
-    job = QueryJob(rows=rows, job=job_start.start_query(node, rows.put, request))
+    job = QueryJob(rows=rows, job=start_query(node, rows.put, request))
     return _result(context, plan.fields, job.epochs(), job, changelog=True)
 
 
@@ -139,7 +140,7 @@ def starter(
     name: str,
     place: str = "",
     written: Sequence[s.Insert] = (),
-) -> job_start.InsertsStart:
+) -> InsertsStart:
     """The start of INSERTs as one streaming job, with its state in ``place``. ``written``: the statements,
     which the job's record keeps."""
     config = bundled(context.configuration, sinks)
@@ -147,7 +148,7 @@ def starter(
     query = kept_query(context, written) if place else {}
     request = replace(job_request(context, name, place), config=config, query=query)
     roots = [node for node in planned if isinstance(node, p.Sink)]
-    return job_start.InsertsStart(roots, request)
+    return InsertsStart(roots, request)
 
 
 def optimized_insert(sink: n.Sink) -> n.Sink:

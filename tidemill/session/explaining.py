@@ -24,10 +24,11 @@ from tidemill.physical.nodes import PhysicalNode, Sink
 from tidemill.plan import nodes as n
 from tidemill.plan.once import once_per_node
 from tidemill.plan.optimizer import optimize
-from tidemill.runtime import batch_job, batch_scans, job_start
+from tidemill.runtime import batch_job, batch_scans
 from tidemill.runtime.compile.result import result_node
 from tidemill.runtime.execution_text import combined, execution_text
 from tidemill.runtime.graph import ExecNode
+from tidemill.runtime.job.graphs import unread_job
 from tidemill.runtime.spark.resident.fitness import unfit
 from tidemill.runtime.spark.settings import chosen_master
 from tidemill.session import execution, planning
@@ -59,7 +60,7 @@ def text(context: SessionContext, plans: Sequence[n.LogicalNode], details: tuple
     optimized = [optimize(plan) for plan in plans]
     run = planning.physical_job(config, optimized)
     # What cannot run is not shown either.
-    job = job_start.unread_job(run, config, frames=context.frames, zone=context.time_zone)
+    job = unread_job(run, config, frames=context.frames, zone=context.time_zone)
     views = planning.flink_views(config, optimized)
     shown = _shown(plans, views, run, wanted, combined(*job), config)
     if _EXECUTION_PLAN not in wanted:

@@ -14,6 +14,7 @@ import pyarrow.compute as pc
 
 from tidemill.functions.arrays.api import ArrayCall, Entry, Inexact, Kernel, Value, passed_on
 from tidemill.functions.arrays.buffers import text_bytes
+from tidemill.functions.text.numbers import NO_EXPONENT
 from tidemill.types import logical as t
 
 
@@ -121,14 +122,12 @@ def cast(source: t.LogicalType, target: t.LogicalType) -> Kernel | None:
         return None
     if isinstance(source, t.CHARACTER_TYPES) and source.length <= target.length:
         return passed_on
-    plain = isinstance(source, t.DecimalType) and source.scale < _SCIENTIFIC_SCALE
+    plain = isinstance(source, t.DecimalType) and source.scale <= NO_EXPONENT
     exact = (plain or isinstance(source, t.INTEGER_TYPES)) and target.length == t.MAX_LENGTH
     return partial(pc.cast, target_type=pa.string()) if exact else None
 
 
 _FEW = 1_000
-_SCIENTIFIC_SCALE = 7
-"""From which on small decimals are written with an exponent."""
 _PADS: dict[str, Kernel] = {"left": pc.utf8_lpad, "right": pc.utf8_rpad}
 _TRIMS: dict[str, Kernel] = {"BOTH": pc.utf8_trim, "LEADING": pc.utf8_ltrim, "TRAILING": pc.utf8_rtrim}
 

@@ -21,8 +21,8 @@ from tidemill.config.sink_options import NESTED_CONSTRAINTS, NOT_NULL_ENFORCER, 
 from tidemill.errors import ValidationError
 from tidemill.functions.arrays.expressions import Applied, Column, Projection
 from tidemill.functions.arrays.logic import conjunction, without_null
-from tidemill.functions.casts_text import fit
 from tidemill.functions.literals import literal_sql
+from tidemill.functions.text.cast_sql import fit
 from tidemill.physical.nodes import PhysicalNode
 from tidemill.runtime.compile.not_null import required_columns
 from tidemill.types import logical as t

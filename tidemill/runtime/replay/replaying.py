@@ -20,20 +20,16 @@ from tidemill.errors import NotSupportedError, StateError
 from tidemill.files.storage import Storage
 from tidemill.physical import nodes as p
 from tidemill.runtime import graph as g
-from tidemill.runtime.checkpoint.directory import CheckpointDirectory, EpochCommit
+from tidemill.runtime.checkpoint.directory import CheckpointDirectory
+from tidemill.runtime.checkpoint.epochs import EpochCommit
 from tidemill.runtime.checkpoint.identity import JobIdentity
 from tidemill.runtime.compile.context import CompileContext
 from tidemill.runtime.compile.shared import compiled
 from tidemill.runtime.compile.state_names import StateNames
 from tidemill.runtime.epoch_loop import JobSettings, StreamingJob
-from tidemill.runtime.job_identity import job_identity
-from tidemill.runtime.job_start import (
-    JobRequest,
-    compiled_outputs,
-    epoch_session,
-    job_context,
-    read_limit,
-)
+from tidemill.runtime.job.graphs import compiled_outputs, job_context, read_limit
+from tidemill.runtime.job.identity import job_identity
+from tidemill.runtime.job.request import JobRequest, epoch_session
 from tidemill.runtime.outputs import SinkOutput
 from tidemill.runtime.replay.captured import CapturingSink, KeptRows
 from tidemill.runtime.spark.job_groups import grouped

@@ -29,7 +29,7 @@ from tidemill.operators.aggregates.registry import ignores_distinct
 from tidemill.operators.aggregates.sum import SumAccumulator
 from tidemill.operators.group_aggregate.shape import GroupShape
 from tidemill.runtime import graph as g
-from tidemill.runtime.checkpoint.directory import EpochCommit, recorded
+from tidemill.runtime.checkpoint.epochs import EpochCommit, recorded
 from tidemill.runtime.checkpoint.identity import JobIdentity
 from tidemill.runtime.checkpoint.savepoint import SOURCES, STATE, Savepoint, check_empty
 from tidemill.runtime.state_tables.editing import Edit, claim, finish, staged

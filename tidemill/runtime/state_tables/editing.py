@@ -26,7 +26,8 @@ from tidemill.connectors.api import Sink
 from tidemill.connectors.arrow_maps import map_batches
 from tidemill.errors import NotSupportedError, OwnershipError, StateError, ValidationError
 from tidemill.files.storage import Storage
-from tidemill.runtime.checkpoint.directory import CheckpointDirectory, EpochCommit, recorded
+from tidemill.runtime.checkpoint.directory import CheckpointDirectory
+from tidemill.runtime.checkpoint.epochs import EpochCommit, recorded
 from tidemill.runtime.checkpoint.identity import JobIdentity
 from tidemill.runtime.checkpoint.savepoint import (
     MARK,
