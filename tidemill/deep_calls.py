@@ -11,6 +11,7 @@ from __future__ import annotations
 import sys
 import threading
 from collections.abc import Callable
+from contextvars import copy_context
 from typing import TypeVar
 
 from tidemill.errors import NotSupportedError
@@ -53,7 +54,8 @@ def _on_large_stack(call: Callable[[], T]) -> T:
         stack = threading.stack_size(_STACK_BYTES)
         try:
             sys.setrecursionlimit(max(frames, FRAMES))
-            thread = threading.Thread(target=run, name="tidemill-deep-call", daemon=True)
+            context = copy_context()  # The call is still within what its caller is within.
+            thread = threading.Thread(target=context.run, args=(run,), name="tidemill-deep-call", daemon=True)
             thread.start()
             threading.stack_size(stack)
             thread.join()

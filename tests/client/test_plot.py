@@ -18,6 +18,7 @@ from tidemill.client.live_table import LiveTable
 from tidemill.client.plot import Plot, bar_lines, chosen
 from tidemill.client.plot_lines import line_plot
 from tidemill.errors import ValidationError
+from tidemill.functions.text.cast import cast
 from tidemill.session import values
 from tidemill.types.logical import BIGINT, INT, STRING, Field, TimestampType
 
@@ -130,7 +131,7 @@ def test_a_number_alone_is_followed_over_time() -> None:
 
 def test_what_is_drawn_takes_the_place_of_what_was() -> None:
     screen = Terminal()
-    table = LiveTable(WORDS, Folding(100), 30, dt.UTC, values.shown_text)
+    table = LiveTable(WORDS, Folding(100), 30, dt.UTC, values.or_rendered(cast))
     live = Live(screen, table, size=lambda: (20, 9))
     table.change(INSERT, ("a", "1"))
     live.tick()

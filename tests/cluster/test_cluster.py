@@ -74,7 +74,7 @@ def test_kills_change_nothing(cluster: Standalone, tmp_path: Path, pytestconfig:
 
 def test_workers_that_lack_a_library_are_named(cluster: Standalone, tmp_path: Path) -> None:
     script = tmp_path / "job.sql"
-    script.write_text("SELECT 1;")
+    script.write_text("SELECT COUNT(*) FROM (VALUES 1, 2) AS t(x);")
     # Without the site's packages.
     environment = packed_environment(tmp_path, f"{sys.executable} -S")
     command = [sys.executable, "-m", "tidemill", "run", str(script), "--master", cluster.url]

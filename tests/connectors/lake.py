@@ -11,7 +11,7 @@ from deltalake import DeltaTable
 
 from tidemill.catalog.table import CatalogTable
 from tidemill.changelog.rowkind import KIND_COLUMN
-from tidemill.connectors.api import ArrowSink, Offset, ReadLimit, Sink
+from tidemill.connectors.api import Offset, ReadLimit, Sink
 from tidemill.types.logical import Field
 from tidemill.types.physical import arrow_schema
 
@@ -30,7 +30,6 @@ def batch(declared: CatalogTable, rows: Rows, kinds: Sequence[int] | None = None
 
 def staged(target: Sink, *tasks: pa.RecordBatch | list[pa.RecordBatch], epoch: int = 1) -> list[str]:
     """The tokens of an epoch; a task for each batch, or list of batches."""
-    assert isinstance(target, ArrowSink)
     stager = target.stager(epoch)
     assert stager is not None
     listed = [task if isinstance(task, list) else [task] for task in tasks]

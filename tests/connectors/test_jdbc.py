@@ -23,6 +23,7 @@ from tidemill.connectors.filters import AllOf, AnyOf, ColumnFilter, Comparison, 
 from tidemill.connectors.jdbc.connector import CONNECTOR
 from tidemill.connectors.jdbc.sink import JdbcSink
 from tidemill.connectors.jdbc.source import slices
+from tidemill.connectors.jdbc.sqlite import binder
 from tidemill.connectors.registry import validate
 from tidemill.connectors.worker_errors import find_error
 from tidemill.errors import ConnectorError, NotSupportedError, ValidationError
@@ -167,6 +168,12 @@ def test_sqlite_does_not_turn_a_nan_into_null(spark: SparkSession, lite: str, tm
     with pytest.raises(Exception, match="Column 'v' of table 'target' got a NaN") as raised:
         stage(target, frame.selectExpr("2 AS k", "DOUBLE('NaN') AS v", "`$kind`"), 2)
     assert isinstance(find_error(str(raised.value)), ConnectorError)
+
+
+def test_a_year_in_sqlite_has_four_digits() -> None:
+    to_text = binder(t.TimestampType())
+    assert to_text(datetime(9, 1, 2, 3, 4, 5)) == "0009-01-02 03:04:05"
+    assert to_text(datetime(2024, 1, 2, 3, 4, 5, 6000)) == "2024-01-02 03:04:05.006000"
 
 
 def test_between_tasks_an_upsert_wins(spark: SparkSession, url: str, tmp_path: Path) -> None:

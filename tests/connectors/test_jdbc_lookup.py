@@ -5,6 +5,7 @@ from __future__ import annotations
 import datetime as dt
 from decimal import Decimal
 from pathlib import Path
+from typing import Any
 
 import pyarrow as pa
 import pytest
@@ -20,10 +21,16 @@ from tidemill.types.logical import Field
 FIELDS = (Field("id", t.INT), Field("name", t.STRING), Field("day", t.DATE))
 
 
-def table(tmp_path: Path, keys: tuple[str, ...], **more: object) -> JdbcLookup:
+def table(tmp_path: Path, keys: tuple[str, ...], **more: Any) -> JdbcLookup:
     url = f"jdbc:sqlite:{tmp_path}/shop.db"
-    made = {"database": Database(url), "table": "goods", "fields": FIELDS, "keys": keys, "retries": 2} | more
-    return JdbcLookup(**made)  # type: ignore[arg-type]
+    made: dict[str, Any] = {
+        "database": Database(url),
+        "table": "goods",
+        "fields": FIELDS,
+        "keys": keys,
+        "retries": 2,
+    } | more
+    return JdbcLookup(**made)
 
 
 @pytest.fixture

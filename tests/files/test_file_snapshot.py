@@ -4,9 +4,11 @@ from __future__ import annotations
 
 import threading
 from pathlib import Path
+from typing import Any
 
 import pytest
 
+from tidemill.deep_calls import with_room
 from tidemill.files.file_snapshot import file_snapshot, seen_once
 from tidemill.files.storage import Storage
 from tidemill.session.environment import TableEnvironment
@@ -42,6 +44,16 @@ def test_another_thread_looks_for_itself() -> None:
     assert seen == [2]
 
 
+def test_a_deep_call_is_within_the_snapshot() -> None:
+    def deep(levels: int) -> int:
+        return deep(levels - 1) if levels else seen_once(lambda: 2, "a")
+
+    with file_snapshot():
+        assert seen_once(lambda: 1, "a") == 1
+        assert with_room(lambda: deep(5000)) == 1
+    assert with_room(lambda: deep(5000)) == 2
+
+
 @pytest.mark.parametrize("form", ["csv", "parquet"])
 def test_all_scans_of_a_query_see_the_same_files(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, form: str
@@ -58,9 +70,9 @@ def test_all_scans_of_a_query_see_the_same_files(
     looks = 0
     listed = Storage.files
 
-    def files(storage: Storage, *args: object, **options: object) -> object:
+    def files(storage: Storage, *args: Any, **options: Any) -> object:
         nonlocal looks
-        found = list(listed(storage, *args, **options))  # type: ignore[arg-type]
+        found = list(listed(storage, *args, **options))
         if storage.location == f"{tmp_path}/t":
             looks += 1
             (tmp_path / f"t/late-{looks}{more.suffix}").write_bytes(more.read_bytes())

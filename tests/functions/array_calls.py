@@ -35,6 +35,18 @@ _PATHS = (
     "&channel_id=a&b",
     "a.b",
 )
+_NUMBERS = (
+    *("0", "-0", "7", "-12", "007", "1.5", "-.5", "5.", "0.1", "1.25", "1.45", "-1.45", "2147483648"),
+    *("123456789012345678", "9223372036854775807", "-9223372036854775808", "9223372036854775808"),
+    *("0.30000001192092896", "16777217", "340282360000000000000000000000000000000", "99999999999999999999.5"),
+    *(" 1 ", "+4", "1e3", "x", "", ".", "-", "--1", "1-2", "0x1F", "1d", "NaN", "\u0663", "1\u00a0"),
+)
+_DATES = (
+    *("2024-02-29", "2023-02-29", "2024-2-3", "1582-10-14", "1582-10-15", "0001-01-01", "9999-12-31", "x"),
+    *("2024-01-01 00:00:00", "2024-01-01 24:00:00", "2024-01-01T00:00:00", "2024-01-01 23:59:59.125", ""),
+    *("2024-13-01", "2024/01/01", " 2024-01-01", "-024-01-01", "2024-01-01 00:00:00.1", "20240-01-01"),
+    *("2024-01-01 00:00:60", "2024-01-01 12:34", "2024-01-01 00:00:00.125999", "2024-01-01 00:00:00Z"),
+)
 _TEXTS = (*HOSTILE[Type.STRING], *PLAIN[Type.STRING], *_PATHS, "Apple", "APPLE", "  x\t ", "ß", "İ", "-12")
 
 COLUMNS: dict[str, tuple[t.LogicalType, tuple[Any, ...]]] = {
@@ -60,6 +72,8 @@ COLUMNS: dict[str, tuple[t.LogicalType, tuple[Any, ...]]] = {
     "q": (t.BOOLEAN, (True, False)),
     "t": (t.STRING, _TEXTS),
     "u": (t.STRING, _TEXTS),
+    "r": (t.STRING, _NUMBERS),
+    "o": (t.STRING, _DATES),
     "v": (t.VarCharType(length=9), ("apple", "B", "", "a%b")),
     "g": (t.TimestampType(precision=3), _STAMPS),
     "h": (t.TimestampType(precision=6), _FINE),
@@ -113,10 +127,11 @@ def call(name: str, *args: object, **options: str) -> x.Expr:
     return x.Call(type=resolved.result, function=name, args=cast_args, options=tuple(options.items()))
 
 
-def cast(operand: object, kind: t.LogicalType) -> x.Expr:
+def cast(operand: object, kind: t.LogicalType, *, safe: bool = False) -> x.Expr:
+    """CAST; ``safe``: TRY_CAST."""
     given = column(operand) if isinstance(operand, str) else operand
     assert isinstance(given, x.Expr)
-    return x.Cast(type=kind.with_nullable(given.type.nullable), operand=given)
+    return x.Cast(type=kind.with_nullable(safe or given.type.nullable), operand=given, safe=safe)
 
 
 def rows(count: int, seed: int) -> list[tuple[Any, ...]]:

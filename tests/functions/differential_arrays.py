@@ -37,6 +37,8 @@ def _arithmetic() -> Iterator[x.Expr]:
     yield from (call(name, a) for name, a in product(("UNARY -", "UNARY +", "ABS"), "ysibdfm"))
     yield from (call("ROUND", a, n) for a, n in product("ybmnw", (0, 1, 3, 7)))
     yield from (call("ROUND", a) for a in "imn")
+    yield from (call(name, a) for name, a in product(("FLOOR", "CEIL", "CEILING"), "ydf"))
+    yield from (call("SQRT", a) for a in "dif")
 
 
 def _comparisons() -> Iterator[x.Expr]:
@@ -81,6 +83,7 @@ def _casts() -> Iterator[x.Expr]:
     yield from (cast("g", t.STRING), cast("l", t.STRING), cast("l", t.TimestampType(precision=3)))
     yield from (cast("g", instant), cast(cast("l", t.TimestampType(precision=6)), t.DATE))
     yield from (cast("m", t.DOUBLE), cast("n", t.DOUBLE), cast("w", t.DOUBLE))
+    yield from (cast("r", kind, safe=True) for kind in (*numbers, *DECIMALS))
 
 
 def _texts() -> Iterator[x.Expr]:
@@ -100,6 +103,15 @@ def _texts() -> Iterator[x.Expr]:
     yield from (call(name, "t", p) for name, p in product(("REGEXP", "REGEXP_EXTRACT"), PATTERNS))
     yield from (call("REGEXP_EXTRACT", "t", PATTERNS[0], group) for group in (0, 2))
     yield call("REGEXP_EXTRACT", "t", "(a)[^/]*/(b*)", 2)
+    replaced = [p for p in PATTERNS if p not in ("^b?",)]
+    yield from (call("REGEXP_REPLACE", "t", p, new) for p, new in product(replaced, ("", "<é>")))
+    yield from (call("CONCAT_WS", s, "t", "u", "v") for s in ("-", "v"))
+    yield from (call("RIGHT", "t", n) for n in (0, 1, 5))
+    yield from (call("REPEAT", "t", n) for n in (0, 1, 3))
+    yield from (call(name, "t", n, "*") for name, n in product(("LPAD", "RPAD"), (0, 1, 7)))
+    yield call("REVERSE", "t")
+    yield from (call(name, n, "t") for name, n in product(("POSITION", "LOCATE"), ("a", "ple", "")))
+    yield from (call("INSTR", "t", n) for n in ("a", "ple", ""))
 
 
 def _times() -> Iterator[x.Expr]:
@@ -112,6 +124,11 @@ def _times() -> Iterator[x.Expr]:
     yield from (call(name, a, span) for name, a, span in product("+-", "ghl", spans))
     yield from (call("+", span, "g") for span in spans)
     yield call("TO_TIMESTAMP", cast("g", t.STRING))
+    yield call("TO_DATE", cast("k", t.STRING))
+    yield from (cast(cast("k", t.STRING), t.DATE), cast("o", t.DATE, safe=True))
+    stamps = (t.TimestampType(precision=digits) for digits in (3, 6))
+    yield from (cast(a, kind, safe=True) for a, kind in product(("o", cast("g", t.STRING)), stamps))
+    yield from (call(name, "o") for name in ("TO_DATE", "TO_TIMESTAMP"))
     elapsed = product(("gh", "gg", "hg", "ll"), ("SECOND", "MINUTE", "HOUR", "DAY"))
     yield from (call("TIMESTAMPDIFF", *a, unit=unit) for a, unit in elapsed)
     patterns = ("yyyy-MM-dd", "yyyy-MM-dd HH:mm", "HH:mm:ss.SSS", "yyyyMMddHHmmss", "dd/MM/yyyy", "mm")

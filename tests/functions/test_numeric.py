@@ -59,6 +59,8 @@ def test_rounding_values(spark: SparkSession) -> None:
     ]
     expected = [-20, 3.0, 1.01, "-1.00", -1.99, 1.15, "-0.99", 10, -3.0, 1e300, "0", "123.500"]
     assert shown(spark, nodes) == expected
+    negative_zeros = [call("CEIL", -0.5).cast(t.STRING), call("FLOOR", -0.0).cast(t.STRING)]
+    assert shown(spark, negative_zeros) == ["-0.0", "-0.0"]
 
 
 def test_outside_the_domain_is_nan_or_infinity(spark: SparkSession) -> None:

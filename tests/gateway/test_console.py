@@ -21,7 +21,7 @@ from tidemill.gateway.endpoints.rest.lineage import Flow, lineage
 from tidemill.gateway.security.passes import HOURS, MOST, Passes
 from tidemill.gateway.security.users import password_hash
 from tidemill.gateway.service.service import Gateway
-from tidemill.runtime.job_plan import PlanNode, PlanRole
+from tidemill.runtime.job.plan import PlanNode, PlanRole
 from tidemill.runtime.progress import (
     EpochBegun,
     EpochProgress,

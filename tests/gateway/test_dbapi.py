@@ -21,7 +21,7 @@ from tidemill.dbapi import pages
 from tidemill.dbapi.connection import Connection
 from tidemill.dbapi.values import type_code
 from tidemill.errors import ConnectorError
-from tidemill.gateway.endpoints.json_values import encoder, nullable
+from tidemill.functions.text.endpoint_json import endpoint_json
 from tidemill.gateway.endpoints.rest import arrow_pages
 from tidemill.gateway.endpoints.rest.endpoint import RestEndpoint
 from tidemill.gateway.endpoints.rest.types import type_json
@@ -70,7 +70,9 @@ def test_a_value_as_python_knows_it(kind: t.LogicalType, carried: Any, value: An
 
 @pytest.mark.parametrize(("kind", "carried", "value"), [c[:3] for c in CASES], ids=[str(c[0]) for c in CASES])
 def test_json_has_the_same_values_but_keys_of_maps(kind: t.LogicalType, carried: Any, value: Any) -> None:
-    written = f'{{"kind": "INSERT", "fields": [{nullable(encoder(kind))(carried)}]}}'
+    written = (
+        f'{{"kind": "INSERT", "fields": [{"null" if carried is None else endpoint_json(kind)(carried)}]}}'
+    )
     page = json.loads(written, parse_float=Decimal)
     ((row,),) = map(list, pages.changes(columns(kind), [[page]]))
     keyed = {str(k): v for k, v in value.items()} if isinstance(value, dict) else value

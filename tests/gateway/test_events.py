@@ -9,7 +9,6 @@ from typing import Any
 from tidemill.gateway.endpoints.rest.call import Call
 from tidemill.gateway.endpoints.rest.events import changes
 from tidemill.gateway.endpoints.rest.threads import Threads
-from tidemill.gateway.service.workers import Workers
 
 
 def page(token: int, rows: list[Any]) -> str:
@@ -29,7 +28,7 @@ def told(seconds: str, *pages: list[Any]) -> tuple[list[str], list[int]]:
     async def read() -> str:
         call = Call(version=2, user="", parameters={"token": "0"}, query={"seconds": seconds}, body=b"")
         gateway: Any = None
-        threads = Threads(Workers(least=0, most=1, keepalive=0.1))
+        threads = Threads()
         return "".join([text async for text in changes(fetch, gateway, call, threads)])
 
     return asyncio.run(read()).strip().split("\n\n"), asked

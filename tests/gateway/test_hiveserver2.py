@@ -256,6 +256,22 @@ def test_users_by_every_transport(house: GatewayProcess) -> None:
         status, answer = posted(port, call, Authorization="Basic " + base64.b64encode(b"ann:a").decode())
         assert (status, answer[4:19]) == (200, struct.pack("!i", 11) + b"OpenSession")
         assert posted(port, call, Origin="http://elsewhere")[0] == 403
+        basic = b"Authorization: Basic " + base64.b64encode(b"ann:a") + b"\r\n"
+        head = b"POST / HTTP/1.1\r\nTransfer-Encoding: chunked\r\nExpect: 100-continue\r\n" + basic
+        chunks = b"%x\r\n%b\r\n0\r\n\r\n" % (len(call), call)
+        with socket.create_connection(("127.0.0.1", port), 60) as plug:
+            for _ in range(2):
+                plug.sendall(head + b"\r\n")
+                assert received(plug, 25) == b"HTTP/1.1 100 Continue\r\n\r\n"
+                plug.sendall(chunks)
+                assert received(plug, 15) == b"HTTP/1.1 200 OK"
+                rest = b""
+                while not rest.endswith(b"\r\n\r\n"):
+                    rest += received(plug, 1)
+                assert b"OpenSession" in received(plug, int(rest.split(b"Content-Length: ")[1].split()[0]))
+            two = head.replace(b"Expect: 100-continue\r\n", b"") + b"\r\n" + chunks
+            plug.sendall(two + two)
+            assert received(plug, 12) == b"HTTP/1.1 400"
     with (
         pytest.raises(SetupError, match="without authentication"),
         listening(house, {"sql-gateway.endpoint.hiveserver2.thrift.host": "0.0.0.0"}),
@@ -294,6 +310,9 @@ BAD = {
     "no length": b"POST / HTTP/1.1\r\n\r\n",
     "too long a body": b"POST / HTTP/1.1\r\nContent-Length: 999999999999\r\n\r\n",
     "a line without end": b"P" * 70_000,
+    "a header without end": b"POST / HTTP/1.1\r\nX: " + b"x" * 700_000,
+    "a length that is none": b"POST / HTTP/1.1\r\nContent-Length: -1\r\n\r\n",
+    "another protocol": b"POST / HTTP/1.1\r\nConnection: Upgrade\r\nUpgrade: h2c\r\n\r\n",
 }
 
 

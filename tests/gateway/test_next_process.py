@@ -13,7 +13,7 @@ from tests.gateway.asking import BATCH, LONG, NUMBERS, SLOW, Client, options, un
 from tidemill.errors import SetupError
 from tidemill.gateway.api import OperationStatus
 from tidemill.gateway.start import GatewayProcess
-from tidemill.runtime.job_start import InsertsStart
+from tidemill.runtime.job.start import InsertsStart
 from tidemill.runtime.restarts.job import RestartingJob
 
 

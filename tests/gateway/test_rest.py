@@ -226,7 +226,8 @@ def test_a_client_that_goes_in_the_middle_disturbs_nobody(ask: Ask, caplog: pyte
 
 def test_an_answer_is_sent_at_once(served: tuple[RestEndpoint, Gateway], ask: Ask) -> None:
     """What is accepted has what the listening socket has: the body does not wait for who got the headers."""
-    listening = served[0]._socket
+    assert served[0]._server is not None
+    listening = served[0]._server.listening
     assert listening is not None
     assert listening.getsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY)
 
@@ -369,8 +370,9 @@ def test_a_request_that_is_too_long_is_answered_whatever_follows(ask: Ask) -> No
             assert _answer(client)[0] == 200
 
 
-@pytest.mark.parametrize("asked", [b"", b"Expect: 100-continue\r\n"])
-@pytest.mark.parametrize("chunked", [False, True])
+@pytest.mark.parametrize(
+    ("chunked", "asked"), [(False, b""), (True, b""), (True, b"Expect: 100-continue\r\n")]
+)
 def test_who_sends_all_before_he_reads_sees_that_it_was_too_long(
     ask: Ask, chunked: bool, asked: bytes
 ) -> None:
@@ -421,7 +423,7 @@ def test_who_sends_all_of_what_is_no_request_sees_the_answer(ask: Ask, sent: byt
     "head",
     [
         b"GET /v1/info HTTP/1.1\r\nHost: localhost\r\nX: " + b"x" * 1_000_000,
-        b"GET /v1/info HTTP/1.1\r\nHost: localhost\r\n" + b"X: 0123456789\r\n" * 7_000,
+        b"GET /v1/info HTTP/1.1\r\nHost: localhost\r\n" + b"X: 0123456789\r\n" * 70_000,
         b"GET /" + b"x" * 1_000_000,
     ],
 )

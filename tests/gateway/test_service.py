@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import threading
-import time
 from collections.abc import Callable
 from functools import partial
 from pathlib import Path
@@ -211,7 +210,7 @@ def test_who_looks_something_up_does_not_wait_until_queries_are_planned(tmp_path
 
 
 def test_brief_tasks_do_not_keep_others_from_their_turn() -> None:
-    workers = Workers(least=1, most=1, keepalive=LONG)
+    workers = Workers(most=1)
     begun, go_on, done = threading.Event(), threading.Event(), threading.Event()
     order: list[str] = []
 
@@ -232,33 +231,8 @@ def test_brief_tasks_do_not_keep_others_from_their_turn() -> None:
     workers.close()
 
 
-def test_of_a_crowd_of_workers_as_many_stay_as_shall() -> None:
-    """What is left of many clients is not a thread for each of them."""
-    before = threading.active_count()
-    workers = Workers(least=2, most=30, keepalive=0.02, abreast=30)
-    together, done = threading.Barrier(30), threading.Semaphore(0)
-
-    def meet() -> None:
-        together.wait(LONG)
-        done.release()
-
-    for brief in (False, True):
-        for _ in range(30):
-            workers.submit(meet, brief=brief)
-        for _ in range(30):
-            assert done.acquire(timeout=LONG)
-        end = time.monotonic() + LONG
-        while workers._threads > 2 and time.monotonic() < end:
-            time.sleep(0.01)
-        assert workers._threads == 2
-    while threading.active_count() > before + 2 and time.monotonic() < end:
-        time.sleep(0.01)
-    assert threading.active_count() <= before + 2
-    workers.close()
-
-
-def test_workers_come_and_go() -> None:
-    workers = Workers(least=1, most=3, keepalive=0.01)
+def test_lanes_keep_their_order_and_errors_end_no_worker() -> None:
+    workers = Workers(most=3)
     lanes = [Lane(workers) for _ in range(5)]
     order: list[tuple[int, int]] = []
     together = threading.Barrier(3)
@@ -282,7 +256,6 @@ def test_workers_come_and_go() -> None:
     for _ in range(100):
         assert done.acquire(timeout=LONG)
     assert [[number for lane, number in order if lane == n] for n in range(5)] == [list(range(20))] * 5
-    assert workers._threads <= 3
     lanes[0].submit(partial(failing(ValueError("a bug")), Control("h")))
     lanes[0].submit(meet_alone.release)
     assert meet_alone.acquire(timeout=LONG)

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import socket
+import subprocess
+import sys
 from argparse import Namespace
 from pathlib import Path
 
@@ -100,3 +102,18 @@ def test_names_of_the_proposal() -> None:
     }
     with pytest.raises(ValidationError, match="given twice"):
         renamed({"endpoint.rest.port": "1", "sql-gateway.endpoint.rest.port": "2"})
+
+
+def test_a_statement_that_does_not_stop_keeps_no_process() -> None:
+    program = """
+import threading
+from tidemill.gateway.service.workers import Workers
+from tidemill.gateway.start import end_threads
+workers, begun = Workers(most=2), threading.Event()
+workers.submit(lambda: begun.set() or threading.Event().wait())
+assert begun.wait(60)
+workers.close()
+end_threads(0.1)
+"""
+    ended = subprocess.run([sys.executable, "-c", program], capture_output=True, timeout=60, text=True)
+    assert (ended.returncode, "did not stop" in ended.stderr) == (0, True)

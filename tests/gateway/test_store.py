@@ -25,7 +25,7 @@ from tidemill.gateway.service.results import Results
 from tidemill.gateway.store.store import KeptJob, KeptOperation, KeptSession, Store
 from tidemill.gateway.store.tables import JOBS, METADATA, OPERATIONS, SESSIONS, VERSIONS
 from tidemill.gateway.store.writer import Rows, Writer
-from tidemill.runtime.job_plan import PlanNode, PlanRole
+from tidemill.runtime.job.plan import PlanNode, PlanRole
 from tidemill.runtime.progress import EpochProgress, JobBegun, JobFailed, NodeProgress
 from tidemill.session.catalogs.places import sqlite_url
 from tidemill.session.environment import TableEnvironment

@@ -8,6 +8,7 @@ from typing import Any
 
 import numpy as np
 import pyarrow as pa
+import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
@@ -196,7 +197,7 @@ def test_as_row_by_row(
     outer: bool,
     latest: bool,
     null_safe: bool,
-    tmp_path_factory: object,
+    tmp_path_factory: pytest.TempPathFactory,
 ) -> None:
     slowest = max(delays)
     spec = replace(
@@ -228,6 +229,5 @@ def test_a_version_lives_as_long_as_rows_ask_for_it(tmp_path: Path) -> None:
     assert output.column("r2").to_pylist() == [7]
 
 
-def _folder(factory: object) -> str:
-    made: Path = factory.mktemp("state")  # type: ignore[attr-defined]
-    return str(made)
+def _folder(factory: pytest.TempPathFactory) -> str:
+    return str(factory.mktemp("state"))

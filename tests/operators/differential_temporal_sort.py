@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 import itertools
-from pathlib import Path
 
 import numpy as np
 import pyarrow as pa
+import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
@@ -46,7 +46,9 @@ def naive(rows: Rows, delay: int) -> Rows:
     delay=st.sampled_from([0, 3]),
     cuts=st.lists(st.integers(0, 25), max_size=4),
 )
-def test_as_row_by_row(times: list[int], delay: int, cuts: list[int], tmp_path_factory: object) -> None:
+def test_as_row_by_row(
+    times: list[int], delay: int, cuts: list[int], tmp_path_factory: pytest.TempPathFactory
+) -> None:
     rows = [(time, number) for number, time in enumerate(times)]
     shown: Rows = []
     running, base, before = Running(), None, NONE
@@ -76,6 +78,5 @@ def test_as_row_by_row(times: list[int], delay: int, cuts: list[int], tmp_path_f
     assert shown == naive(rows, delay)
 
 
-def _folder(factory: object) -> str:
-    made: Path = factory.mktemp("state")  # type: ignore[attr-defined]
-    return str(made)
+def _folder(factory: pytest.TempPathFactory) -> str:
+    return str(factory.mktemp("state"))

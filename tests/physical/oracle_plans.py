@@ -22,6 +22,7 @@ from tidemill.physical.context import PlannerContext
 from tidemill.physical.explain.text import physical_plan
 from tidemill.physical.explain.view.flink_view import flink_view
 from tidemill.physical.traits.mini_batch import mini_batch_config
+from tidemill.plan.optimizer import optimize
 from tidemill.session import planning
 from tidemill.session.context import SessionContext
 from tidemill.session.dispatch import execute
@@ -99,7 +100,7 @@ def planned(sql: str, options: Mapping[str, str], *, batch: bool) -> str:
     statement = parse_statement(sql)
     bind: Any = planning.bind if isinstance(statement, Query) else planning.bind_insert
     logical = bind(context, statement)
-    optimized = planning.optimized(logical)
+    optimized = optimize(logical)
     if batch:
         plan = plan_batch(optimized, context.configuration, planning.table_size)
         return batch_text(batch_view.flink_view(plan, context.configuration), {})

@@ -11,11 +11,11 @@ from tests.plan.environment import sample
 from tests.plan.test_depth import TWICE, chained
 from tidemill.changelog.rowkind import INSERT_ONLY
 from tidemill.config.option import Configuration
-from tidemill.physical.batch.nodes import BatchNode
 from tidemill.physical.batch.planner import plan_batch
 from tidemill.physical.context import PlannerContext
 from tidemill.physical.digests import Digests
 from tidemill.physical.explain.view.flink_view import flink_view
+from tidemill.physical.nodes import PhysicalNode
 from tidemill.physical.planner import plan_job
 from tidemill.plan import nodes as n
 from tidemill.plan.once import once_per_node
@@ -48,10 +48,9 @@ def test_batch_plan(body: str) -> None:
     plan = plan_batch(deep(body), Configuration({}), lambda _: None)
     assert distinct(plan) < 1000
     sharing = Sharing.of(plan)
-    assert Sharing.of(plan) is sharing
 
     @once_per_node
-    def size(node: BatchNode) -> int:
+    def size(node: PhysicalNode) -> int:
         """What Spark's planner sees below ``node``: what is kept is a leaf."""
         below = sum(1 if sharing.keeps(child) else size(child) for child in node.inputs)
         return 1 + below

@@ -14,9 +14,10 @@ from tests.physical.builders import CLICKS, ORDERS, aggregate, call, plan, scan
 from tidemill.physical import nodes as p
 from tidemill.physical.digests import Digests, canonical
 from tidemill.physical.tree import walk
+from tidemill.plan.optimizer import optimize
 from tidemill.runtime.compile.context import CompileContext
 from tidemill.runtime.compile.sink import compile_result
-from tidemill.runtime.job_identity import job_identity
+from tidemill.runtime.job.identity import job_identity
 from tidemill.runtime.tables import make_source
 from tidemill.session import planning
 from tidemill.session.context import SessionContext
@@ -69,7 +70,7 @@ def planned(query: str, password: str = "p", tables: tuple[str, ...] = TABLES) -
         execute(parse_statement(text.replace("{password}", password)), context)
     statement = parse_statement(query)
     assert isinstance(statement, Query)
-    logical = planning.optimized(planning.bind(context, statement))
+    logical = optimize(planning.bind(context, statement))
     return planning.physical(context.configuration, logical)
 
 

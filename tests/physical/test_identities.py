@@ -11,13 +11,14 @@ from tidemill.config.option import Configuration
 from tidemill.errors import StateError
 from tidemill.physical import nodes as p
 from tidemill.physical.identities import RULES, identities
+from tidemill.plan.optimizer import optimize
 from tidemill.runtime.checkpoint.evolution import evolution
 from tidemill.runtime.checkpoint.identity import JobIdentity, changed_functions
 from tidemill.runtime.compile.context import CompileContext
 from tidemill.runtime.compile.shared import compiled
 from tidemill.runtime.compile.sink import compile_sink
 from tidemill.runtime.compile.state_names import StateNames
-from tidemill.runtime.job_identity import job_identity
+from tidemill.runtime.job.identity import job_identity
 from tidemill.runtime.values_source import ValuesSource
 from tidemill.session import planning
 from tidemill.session.context import SessionContext
@@ -69,7 +70,7 @@ def identity(
         execute(parse_statement(changed(text)), session)
     statement = parse_statement(changed(insert))
     assert isinstance(statement, Insert)
-    logical = planning.optimized(planning.bind_insert(session, statement))
+    logical = optimize(planning.bind_insert(session, statement))
     root = planning.physical(session.configuration, logical)
     assert isinstance(root, p.Sink)
     none = ValuesSource(columns=(), rows=(), schema="", sequence=False)

@@ -5,10 +5,12 @@ from __future__ import annotations
 import pytest
 
 from tests.session.environments import new_session
-from tidemill.physical.batch.nodes import Limit, all_of
 from tidemill.physical.batch.portions import limit_by_portions
+from tidemill.physical.nodes import SortLimit
+from tidemill.physical.tree import walk
+from tidemill.plan.optimizer import optimize
 from tidemill.session.environment import TableEnvironment
-from tidemill.session.planning import batch, bind, optimized
+from tidemill.session.planning import batch, bind
 
 SIZE = 40 << 20
 PARTS = [256 << 10, 4 << 20]
@@ -51,7 +53,7 @@ PLANNED = [
 @pytest.mark.parametrize(("query", "sizes", "most"), PLANNED)
 def test_parts_of_tables(environment: TableEnvironment, query: str, sizes: list[int], most: int) -> None:
     context = environment.context
-    found = limit_by_portions(batch(context, optimized(bind(context, environment.sql_query(query).query))))
+    found = limit_by_portions(batch(context, optimize(bind(context, environment.sql_query(query).query))))
     assert (found is not None) == bool(sizes)
     if found is not None:
         assert (list(found.sizes()), found.most) == (sizes, most)
@@ -59,8 +61,8 @@ def test_parts_of_tables(environment: TableEnvironment, query: str, sizes: list[
 
 def test_a_part_takes_the_rows_that_are_missing(environment: TableEnvironment) -> None:
     query = environment.sql_query("SELECT v + 1 FROM (SELECT * FROM t WHERE w > 0 LIMIT 4 OFFSET 5)").query
-    found = limit_by_portions(batch(environment.context, optimized(bind(environment.context, query))))
+    found = limit_by_portions(batch(environment.context, optimize(bind(environment.context, query))))
     assert found is not None
-    limits = [node for node in all_of(found.taking(2)) if isinstance(node, Limit)]
+    limits = [node for node in walk(found.taking(2)) if isinstance(node, SortLimit)]
     assert [(limit.fetch, limit.offset) for limit in limits] == [(2, 0)]
-    assert found.scan in list(all_of(found.taking(2)))
+    assert found.scan in list(walk(found.taking(2)))

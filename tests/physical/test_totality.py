@@ -29,7 +29,8 @@ from tidemill.plan import nodes as n
 from tidemill.runtime.compile.shared import build
 from tidemill.runtime.spark.batch_frames.frames import BatchFrames
 
-ABSTRACT = {n.LogicalNode, n.Unary, p.PhysicalNode, p.Unary, p.Versioned, b.BatchNode, b.Unary}
+ABSTRACT = {n.LogicalNode, n.Unary, p.PhysicalNode, p.Unary, p.Versioned}
+BATCH = "tidemill.physical.batch"
 VIEW = "tidemill.physical.explain.view"
 IN_VIEW: dict[type, type] = {b.Aggregate: v.Aggregate, b.Join: v.Join}
 REGISTERED = (plan_job, plan_batch, phases.phases)
@@ -59,19 +60,21 @@ def _kinds(root: type) -> Iterator[type]:
 
 
 KINDS = [kind for kind in _kinds(p.PhysicalNode) if kind not in ABSTRACT]
-PLANNED = [kind for kind in KINDS if not kind.__module__.startswith(VIEW)]
+STREAM = [kind for kind in KINDS if not kind.__module__.startswith(BATCH)]
+FRAMES = vars(BatchFrames)["make"].dispatcher
+PLANNED = [kind for kind in STREAM if not kind.__module__.startswith(VIEW)]
 
 
 @pytest.mark.parametrize("kind", PLANNED, ids=lambda k: str(k.__name__))
-def test_a_physical_node_answers_each_question_without_default(kind: type) -> None:
+def test_a_physical_node_answers_each_question_without_default(kind: type[p.PhysicalNode]) -> None:
     unanswered = [ask for ask in WITHOUT_DEFAULT if ask.dispatch(kind) is ask.dispatch(object)]
     assert not unanswered
-    own_inputs = kind.inputs is not p.PhysicalNode.inputs  # type: ignore[attr-defined]
+    own_inputs = kind.inputs is not p.PhysicalNode.inputs
     assert not own_inputs or rebuilt.dispatch(kind) is not rebuilt.dispatch(object)
     assert kind is p.Sink or build.dispatch(kind) is not build.dispatch(object)
 
 
-@pytest.mark.parametrize("kind", KINDS, ids=lambda k: str(k.__name__))
+@pytest.mark.parametrize("kind", STREAM, ids=lambda k: str(k.__name__))
 def test_a_node_of_the_view_has_attributes(kind: type) -> None:
     assert attributes.dispatch(kind) is not attributes.dispatch(object)
 
@@ -81,10 +84,10 @@ def test_a_question_names_the_node_that_does_not_answer() -> None:
     class Unheard(p.PhysicalNode):
         @property
         def inputs(self) -> tuple[p.PhysicalNode, ...]:
-            return (p.Values(fields=(), traits=p.Traits(), rows=()),)
+            return (p.Values(fields=(), rows=()),)
 
-    node = Unheard(fields=(), traits=p.Traits())
-    other = p.Values(fields=(), traits=p.Traits(), rows=((),))
+    node = Unheard(fields=())
+    other = p.Values(fields=(), rows=((),))
     for ask in (
         lambda: modifications(node),
         lambda: satisfied(node, Updates.BOTH),
@@ -95,9 +98,13 @@ def test_a_question_names_the_node_that_does_not_answer() -> None:
             ask()
 
 
-@pytest.mark.parametrize("kind", _concrete(b, b.BatchNode), ids=lambda k: str(k.__name__))
-def test_batch_node(kind: type) -> None:
+@pytest.mark.parametrize("kind", _concrete(b, p.PhysicalNode), ids=lambda k: str(k.__name__))
+def test_a_batch_node_becomes_a_frame(kind: type) -> None:
+    assert FRAMES.dispatch(kind) is not FRAMES.dispatch(object)
+
+
+@pytest.mark.parametrize("kind", [k for k in FRAMES.registry if k in KINDS], ids=lambda k: str(k.__name__))
+def test_a_node_that_becomes_a_frame_has_attributes(kind: type) -> None:
+    """Also one that a stream has, too."""
     shown = IN_VIEW.get(kind, kind)
     assert batch_attributes.dispatch(shown) is not batch_attributes.dispatch(object)
-    frame = vars(BatchFrames)["make"].dispatcher
-    assert frame.dispatch(kind) is not frame.dispatch(object)

@@ -7,8 +7,11 @@ from pathlib import Path
 import pytest
 
 from tests.session.environments import ask, new_session
-from tidemill.physical.batch.nodes import BatchNode, TableSourceScan, all_of
+from tidemill.physical.batch.nodes import TableSourceScan
 from tidemill.physical.batch.volumes import exchanged_bytes, read_bytes
+from tidemill.physical.nodes import PhysicalNode
+from tidemill.physical.tree import walk
+from tidemill.plan.optimizer import optimize
 from tidemill.session import planning
 from tidemill.session.environment import TableEnvironment
 from tidemill.sql import statements as s
@@ -35,17 +38,17 @@ def environment(tmp_path_factory: pytest.TempPathFactory) -> TableEnvironment:
     return made
 
 
-def planned(environment: TableEnvironment, query: str) -> BatchNode:
+def planned(environment: TableEnvironment, query: str) -> PhysicalNode:
     context = environment.context
     statement = parse_statement(query)
     assert isinstance(statement, s.Query)
-    return planning.batch(context, planning.optimized(planning.bind(context, statement)))
+    return planning.batch(context, optimize(planning.bind(context, statement)))
 
 
-def guessed(root: BatchNode) -> tuple[int, int]:
+def guessed(root: PhysicalNode) -> tuple[int, int]:
     """How many times more than is guessed the plan reads of facts, when it prunes while it runs and else."""
     facts, others = 0, 0
-    for node in all_of(root):
+    for node in walk(root):
         if isinstance(node, TableSourceScan):
             size = node.most
             assert size is not None

@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
+from dataclasses import fields
+
 import pytest
 
 from tests.plan.environment import FakeEnvironment
 from tidemill.errors import NotSupportedError, TidemillError, ValidationError
 from tidemill.operators.match.skip import SkipTo
+from tidemill.physical import nodes as p
 from tidemill.plan import nodes as n
 from tidemill.plan.binder.relations.pattern_text import variables
 from tidemill.plan.expressions import InputRef
@@ -172,5 +175,7 @@ def test_not_valid(parts: dict[str, str], message: str) -> None:
 def test_what_kernels_know_costs_no_projection(define: str, made: int) -> None:
     """Columns that Spark has to compute for the conditions; those that rows have go as they are."""
     node = bind(measures="LAST(B.v) AS v", define=define)
-    carried = match_parts(node, node.input.fields).carried
+    parts = {f.name: getattr(node, f.name) for f in fields(node) if f.name != "input"}
+    rows = p.DataFrameScan(fields=node.input.fields, key="")
+    carried = match_parts(p.Match(input=rows, **parts), rows.fields).carried
     assert sum(not isinstance(expr, InputRef) for _, expr in carried) == made

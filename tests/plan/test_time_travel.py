@@ -60,7 +60,7 @@ def test_other_times_are_refused(time: str) -> None:
     ("source", "message"),
     [
         ("f", "tables of connector 'filesystem' keep no versions"),
-        ("v", "FOR SYSTEM_TIME AS OF 'v', which is no table"),
+        ("v", "FOR SYSTEM_TIME AS OF 'v', which is not a table"),
     ],
 )
 def test_what_keeps_no_versions_is_refused(source: str, message: str) -> None:

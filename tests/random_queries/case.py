@@ -49,6 +49,7 @@ CHOICES: dict[str, tuple[str, ...]] = {
     "table.optimizer.distinct-agg.split.enabled": ("false", "false", "true"),
     "parallelism.default": ("1", "1", "2"),
     "table.exec.state.ttl": ("0 ms", "0 ms", "1 d"),
+    "tidemill.epoch.resident": ("true", "true", "false"),
 }
 CALM = {name: chosen for name, chosen in OPERATORS.items() if name not in ("chain", "nested", "window_join")}
 """Without what makes millions of rows of thousands."""

@@ -26,7 +26,7 @@ class SmallStateTask(KernelTask):
     __slots__ = ()
 
     def run(self, blocks: tuple[Received, ...], partition: int) -> tuple[pa.Table | None, int]:
-        with patch.dict(StateStore.open.__func__.__kwdefaults__, options=SMALL):  # type: ignore[attr-defined]
+        with patch.dict(StateStore.open.__func__.__kwdefaults__, options=SMALL):  # type: ignore[attr-defined]  # of a classmethod
             return KernelTask.run(self, blocks, partition)
 
 

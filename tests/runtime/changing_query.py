@@ -16,13 +16,14 @@ from tidemill.changelog.watermarks import NONE, WATERMARK_COLUMN
 from tidemill.config.option import Configuration
 from tidemill.operators.api import HASH_COLUMN, EpochContext
 from tidemill.physical.identities import RULES
+from tidemill.plan.optimizer import optimize
 from tidemill.runtime import graph as g
-from tidemill.runtime.checkpoint.directory import EpochCommit
+from tidemill.runtime.checkpoint.epochs import EpochCommit
 from tidemill.runtime.checkpoint.evolution import Evolution, evolution
 from tidemill.runtime.checkpoint.identity import JobIdentity
 from tidemill.runtime.compile.windows import TIME
-from tidemill.runtime.job_identity import job_identity
-from tidemill.runtime.job_start import state_names, unread_job
+from tidemill.runtime.job.graphs import state_names, unread_job
+from tidemill.runtime.job.identity import job_identity
 from tidemill.session import planning
 from tidemill.session.context import SessionContext
 from tidemill.session.dispatch import execute
@@ -68,7 +69,7 @@ class ChangingQuery:
         """The job of ``sql`` if it begins with the state that there is now."""
         statement = parse_statement(sql)
         assert isinstance(statement, Query)
-        logical = planning.optimized(planning.bind(self.context, statement))
+        logical = optimize(planning.bind(self.context, statement))
         config = self.context.configuration
         root = planning.physical(config, logical)
         commit = EpochCommit(epoch=self.number, time=0, offsets={}, manifests={}, tokens={})

@@ -10,7 +10,7 @@ from pyspark.sql import SparkSession
 
 from tests.runtime.running import Change, Session, folded
 from tidemill.errors import ExecutionError
-from tidemill.runtime.checkpoint.directory import EpochPlan
+from tidemill.runtime.checkpoint.epochs import EpochPlan
 from tidemill.runtime.epoch_loop import StreamingJob
 
 NAMES = ("Apple", "apple", "", "\\N", "pear/plum")

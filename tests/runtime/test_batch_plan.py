@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 from collections import Counter
+from collections.abc import Iterator
 from typing import Any
 
 import pytest
@@ -11,26 +12,29 @@ from pyspark.sql import SparkSession
 
 from tests.session.environments import new_session
 from tidemill.errors import ValidationError
+from tidemill.physical import nodes as p
 from tidemill.physical.batch import nodes as b
 from tidemill.physical.batch.view.flink_view import flink_view
+from tidemill.physical.explain.attributes import node_name
+from tidemill.plan.optimizer import optimize
 from tidemill.session import execution, planning
 from tidemill.session.context import SessionContext
 from tidemill.session.environment import TableEnvironment
 from tidemill.sql import statements as s
 from tidemill.sql.parser import parse_statement
 
-SPARK: dict[type[b.BatchNode], tuple[str, ...]] = {
+SPARK: dict[type[p.PhysicalNode], tuple[str, ...]] = {
     b.TableSourceScan: ("MapInArrow",),
-    b.Values: ("LocalRelation",),
+    p.Values: ("LocalRelation",),
     b.Aggregate: ("Aggregate", "Distinct", "Deduplicate"),
     b.Join: ("Join",),
-    b.Sort: ("Sort",),
-    b.Limit: ("GlobalLimit", "Offset"),
+    p.Sort: ("Sort",),
+    p.SortLimit: ("GlobalLimit", "Offset"),
     b.OverAggregate: ("Window",),
     b.Rank: ("Window",),
-    b.Expand: ("Expand",),
+    p.Expand: ("Expand",),
     b.Unnest: ("Generate",),
-    b.Union: ("Union",),
+    p.Union: ("Union",),
     b.CountedSets: ("Intersect", "Except"),
 }
 """Per operator the nodes of Spark's analysed plan that it is; a Calc is any number of them."""
@@ -71,13 +75,20 @@ def environment(spark: SparkSession, tmp_path_factory: pytest.TempPathFactory) -
     return made
 
 
-def compiled(context: SessionContext, query: str) -> tuple[b.BatchNode, Any]:
+def compiled(context: SessionContext, query: str) -> tuple[p.PhysicalNode, Any]:
     """The plan of a query, and what Spark makes of its frame."""
     statement = parse_statement(query)
     assert isinstance(statement, s.Query)
     bound = planning.bind(context, statement)
     frame = execution.frame(context, bound)
-    return planning.batch(context, planning.optimized(bound)), frame._jdf.queryExecution()
+    return planning.batch(context, optimize(bound)), frame._jdf.queryExecution()
+
+
+def every(node: p.PhysicalNode) -> Iterator[p.PhysicalNode]:
+    """The nodes of a plan, each as often as it is read."""
+    yield node
+    for below in node.inputs:
+        yield from every(below)
 
 
 def names(plan_text: str) -> Counter[str]:
@@ -91,16 +102,16 @@ def test_every_operator_is_a_piece_of_the_frame(environment: TableEnvironment, q
     analyzed = str(spark_plans.analyzed())
     # Spark's optimizer makes joins of them.
     found = names(analyzed) + Counter(Join=len(re.findall(r"\bFilter .*\bexists#", analyzed)))
-    shown = Counter(type(node) for node in plan.walk())
+    shown = Counter(type(node) for node in every(plan))
     wanted: Counter[tuple[str, ...]] = Counter()
     for kind, spark_names in SPARK.items():
         wanted[spark_names] += shown[kind]
     for spark_names, count in wanted.items():
         # A Limit over an order sorts, too.
-        sorts = sum(isinstance(n, b.Limit) and bool(n.order) for n in plan.walk())
+        sorts = sum(isinstance(n, p.SortLimit) and bool(n.order) for n in every(plan))
         extra = sorts if spark_names == ("Sort",) else 0
         assert sum(found[name] for name in spark_names) == count + extra, (spark_names, str(found))
-    assert not set(shown) - {*SPARK, b.Calc}
+    assert not set(shown) - {*SPARK, p.Calc}
 
 
 @pytest.mark.parametrize("kind", ["EXISTS", "NOT EXISTS"])
@@ -117,12 +128,14 @@ def test_spark_infers_no_filters_of_a_semi_join(environment: TableEnvironment, k
 def test_phases_that_are_shown_run(environment: TableEnvironment, query: str) -> None:
     plan, spark_plans = compiled(environment.context, query)
     view = flink_view(plan, environment.context.configuration)
-    shown = sum(node.name.endswith("Aggregate") for node in view.walk())
+    shown = sum(node_name(node).endswith("Aggregate") for node in every(view))
     found = names(str(spark_plans.executedPlan()))
     assert sum(n for name, n in found.items() if name.endswith("Aggregate")) >= shown, str(
         spark_plans.executedPlan()
     )
-    assert found["Exchange"] + found["BroadcastExchange"] >= sum(n.name == "Exchange" for n in view.walk())
+    assert found["Exchange"] + found["BroadcastExchange"] >= sum(
+        node_name(n) == "Exchange" for n in every(view)
+    )
 
 
 @pytest.mark.parametrize(
@@ -148,9 +161,9 @@ def test_a_hint_says_how_to_join(
     query = f"SELECT /*+ {hint} */ a.n, b.url FROM f a {join} f b ON a.usr = b.usr"
     plan, execution = compiled(environment.context, query)
     view = flink_view(plan, environment.context.configuration)
-    (node,) = (x for x in view.walk() if isinstance(x, b.Join))
+    (node,) = (x for x in every(view) if isinstance(x, b.Join))
     assert node.hint in hint.upper()
-    assert node.name == name
+    assert node_name(node) == name
     assert re.search(pattern, execution.executedPlan().toString()), execution.executedPlan().toString()
     assert not any(x.hint for x in _joins(environment, query.replace("a.usr = b.usr", "a.n > b.n"), hint))
 
@@ -191,7 +204,7 @@ def test_what_makes_many_rows_of_a_few_looks_whether_it_was_stopped(
 
 def _joins(environment: TableEnvironment, query: str, hint: str) -> list[b.Join]:
     """Without keys there is only the nested loop."""
-    found = [x for x in compiled(environment.context, query)[0].walk() if isinstance(x, b.Join)]
+    found = [x for x in every(compiled(environment.context, query)[0]) if isinstance(x, b.Join)]
     return [] if hint.startswith("NEST_LOOP") else found
 
 

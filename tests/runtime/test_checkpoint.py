@@ -8,13 +8,15 @@ import sys
 from collections.abc import Iterator
 from dataclasses import replace
 from pathlib import Path
+from typing import Any
 
 import pytest
 
 from tidemill.errors import CommitUnknownError, StateError
 from tidemill.files import storage as files
 from tidemill.files.storage import Storage
-from tidemill.runtime.checkpoint.directory import CheckpointDirectory, EpochCommit, EpochPlan
+from tidemill.runtime.checkpoint.directory import CheckpointDirectory
+from tidemill.runtime.checkpoint.epochs import EpochCommit, EpochPlan
 from tidemill.runtime.checkpoint.identity import JobIdentity
 from tidemill.state.record import encode_record
 
@@ -85,12 +87,10 @@ def test_the_lock_goes_with_its_process(tmp_path: Path) -> None:
         ({"operators": {"agg-2": "y"}}, "the state of agg-2 is laid out in another way"),
     ],
 )
-def test_a_checkpoint_of_another_query_is_refused(
-    tmp_path: Path, change: dict[str, object], said: str
-) -> None:
+def test_a_checkpoint_of_another_query_is_refused(tmp_path: Path, change: dict[str, Any], said: str) -> None:
     with CheckpointDirectory(Storage(str(tmp_path))) as first:
         first.open(IDENTITY)
-    other = JobIdentity(**{**_fields(IDENTITY), **change})  # type: ignore[arg-type]
+    other = JobIdentity(**{**_fields(IDENTITY), **change})
     with pytest.raises(StateError, match=f"belongs to another query.*{said}"):
         CheckpointDirectory(Storage(str(tmp_path))).open(other)
     with CheckpointDirectory(Storage(str(tmp_path))) as again:
@@ -262,5 +262,5 @@ def test_a_half_written_record_is_never_seen(
     assert [p.name for p in (tmp_path / "epochs").iterdir()] == ["1.commit.json"]
 
 
-def _fields(identity: JobIdentity) -> dict[str, object]:
+def _fields(identity: JobIdentity) -> dict[str, Any]:
     return {name: getattr(identity, name) for name in identity.__dataclass_fields__}

@@ -19,7 +19,8 @@ from tests.runtime.changing_query import CLICKS, ChangingQuery, Row, session
 from tidemill.changelog.watermarks import END
 from tidemill.errors import StateError
 from tidemill.files.storage import Storage
-from tidemill.runtime.checkpoint.directory import CheckpointDirectory, EpochCommit, EpochPlan
+from tidemill.runtime.checkpoint.directory import CheckpointDirectory
+from tidemill.runtime.checkpoint.epochs import EpochCommit, EpochPlan
 from tidemill.runtime.checkpoint.evolution import evolution
 from tidemill.runtime.checkpoint.identity import JobIdentity
 from tidemill.session.context import SessionContext

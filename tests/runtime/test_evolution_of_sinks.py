@@ -10,11 +10,12 @@ import pytest
 
 from tests.runtime.changing_query import session
 from tidemill.physical.identities import RULES
-from tidemill.runtime.checkpoint.directory import EpochCommit
+from tidemill.plan.optimizer import optimize
+from tidemill.runtime.checkpoint.epochs import EpochCommit
 from tidemill.runtime.checkpoint.evolution import Evolution, evolution
 from tidemill.runtime.checkpoint.identity import JobIdentity
-from tidemill.runtime.job_identity import job_identity
-from tidemill.runtime.job_start import state_names, unread_job
+from tidemill.runtime.job.graphs import state_names, unread_job
+from tidemill.runtime.job.identity import job_identity
 from tidemill.session import planning
 from tidemill.session.context import SessionContext
 from tidemill.sql.parser import parse_statement
@@ -35,7 +36,7 @@ def job(context: SessionContext, query: str, stored: JobIdentity | None = None) 
     statement = parse_statement(f"INSERT INTO s {query}")
     assert isinstance(statement, Insert)
     config = context.configuration
-    roots = planning.physical_job(config, [planning.optimized(planning.bind_insert(context, statement))])
+    roots = planning.physical_job(config, [optimize(planning.bind_insert(context, statement))])
     commit = EpochCommit(epoch=1, time=0, offsets={}, manifests={}, tokens={})
     names = state_names(stored, commit) if stored is not None else None
     _, compiled = unread_job(roots, config, frames={}, zone="UTC", names=names)

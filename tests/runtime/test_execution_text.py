@@ -23,7 +23,8 @@ INSERTS = (
 def explained(statement: str, mode: str = "streaming") -> str:
     """The last section, ids without their digests."""
     context = SessionContext()
-    for text in (*TABLES, SINK, f"SET 'execution.runtime-mode' = '{mode}'"):
+    options = {"execution.runtime-mode": mode, "tidemill.epoch.resident": "false"}
+    for text in (*TABLES, SINK, *(f"SET '{key}' = '{value}'" for key, value in options.items())):
         execute(parse_statement(text.replace("{password}", "p")), context)
     ((text,),) = list(execute(parse_statement(statement), context).collect())
     assert isinstance(text, str)

@@ -11,8 +11,10 @@ import pytest
 from pyspark.sql import SparkSession
 
 from tests.session.environments import new_session
-from tidemill.physical.batch.nodes import Join, all_of
+from tidemill.physical.batch.nodes import Join
+from tidemill.physical.tree import walk
 from tidemill.plan.nodes import JoinKind
+from tidemill.plan.optimizer import optimize
 from tidemill.runtime.spark.batch_frames.existence import existence
 from tidemill.session import planning
 from tidemill.session.environment import TableEnvironment
@@ -167,8 +169,8 @@ def asked(session: TableEnvironment, query: str) -> list[bool]:
     """Of the plan's outer joins, which are nothing but the question whether there is a row."""
     statement = parse_statement(query)
     assert isinstance(statement, s.Query)
-    plan = planning.optimized(planning.bind(session.context, statement))
-    joins = [x for x in all_of(planning.batch(session.context, plan)) if isinstance(x, Join)]
+    plan = optimize(planning.bind(session.context, statement))
+    joins = [x for x in walk(planning.batch(session.context, plan)) if isinstance(x, Join)]
     return [existence(x) is not None for x in joins if x.kind is JoinKind.LEFT]
 
 

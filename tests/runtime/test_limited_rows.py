@@ -3,15 +3,16 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, cast
 
 import pyarrow as pa
 import pytest
 
 from tests.connectors.sources import table
-from tidemill.connectors.api import Offset, ReadLimit
-from tidemill.physical.batch.nodes import BatchNode, Limit, TableSourceScan
+from tidemill.connectors.api import Offset, ReadLimit, Source
+from tidemill.physical.batch.nodes import TableSourceScan
 from tidemill.physical.batch.portions import limit_by_portions
+from tidemill.physical.nodes import PhysicalNode, SortLimit
 from tidemill.runtime.limited_rows import Stretch, limited_rows
 from tidemill.types import logical as t
 from tidemill.types.logical import Field
@@ -43,12 +44,12 @@ def rows_of(matching: tuple[int, ...], fetch: int, offset: int) -> tuple[list[in
     scan = TableSourceScan(
         fields=fields, most=SIZE, table=table({"v": t.BIGINT}, {}), columns=("v",), options=()
     )
-    asked = limit_by_portions(Limit(fields=fields, input=scan, order=(), fetch=fetch, offset=offset))
+    asked = limit_by_portions(SortLimit(fields=fields, input=scan, order=(), fetch=fetch, offset=offset))
     assert asked is not None
     read = []
 
-    def run(part: BatchNode, stretch: Stretch) -> pa.Table:
-        assert isinstance(part, Limit)
+    def run(part: PhysicalNode, stretch: Stretch) -> pa.Table:
+        assert isinstance(part, SortLimit)
         assert (part.offset, stretch.scan) == (0, scan)
         begin, end = (stretch.start or {"at": 0})["at"], stretch.end["at"]
         read.append((begin, end))
@@ -56,7 +57,7 @@ def rows_of(matching: tuple[int, ...], fetch: int, offset: int) -> tuple[list[in
             {"v": pa.array([at for at in matching if begin <= at < end][: part.fetch], pa.int64())}
         )
 
-    return limited_rows(asked, Bytes(matching), run)["v"].to_pylist(), read
+    return limited_rows(asked, cast(Source, Bytes(matching)), run)["v"].to_pylist(), read
 
 
 @pytest.mark.parametrize(

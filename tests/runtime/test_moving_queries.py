@@ -6,6 +6,7 @@ import pytest
 
 from tests.runtime.changing_query import CLICKS, session
 from tidemill.errors import NotSupportedError
+from tidemill.plan.optimizer import optimize
 from tidemill.runtime.replay.clock import refuse_moving
 from tidemill.session import planning
 from tidemill.sql.parser import parse_statement
@@ -18,7 +19,7 @@ def check(sql: str, *tables: str, **options: str) -> None:
     context = session(*tables, **options)
     statement = parse_statement(sql)
     assert isinstance(statement, Query)
-    logical = planning.optimized(planning.bind(context, statement))
+    logical = optimize(planning.bind(context, statement))
     root = planning.physical(context.configuration, logical)
     refuse_moving([root], context.configuration, "VERIFY JOB")
 

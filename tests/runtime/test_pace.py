@@ -10,7 +10,7 @@ from pyspark.sql import SparkSession
 from tests.runtime.running import Session
 from tidemill.changelog.watermarks import END
 from tidemill.errors import TidemillError
-from tidemill.runtime.pace import Pace, Paces, pace_of
+from tidemill.runtime.event_time.pace import Pace, Paces, pace_of
 
 
 def test_sources_without_rows_are_idle_after_their_time() -> None:

@@ -20,7 +20,8 @@ from tests.runtime.running import Crash
 from tidemill.changelog.hashing import mix
 from tidemill.errors import OwnershipError, StateError
 from tidemill.files.storage import TEMPORARY, Storage
-from tidemill.runtime.checkpoint.directory import CheckpointDirectory, EpochCommit, EpochPlan
+from tidemill.runtime.checkpoint.directory import CheckpointDirectory
+from tidemill.runtime.checkpoint.epochs import EpochCommit, EpochPlan
 from tidemill.runtime.checkpoint.identity import JobIdentity
 from tidemill.runtime.checkpoint.origin import Origin
 from tidemill.runtime.checkpoint.savepoint import MARK, Savepoint, Snapshot, check_empty, remove_savepoint
@@ -174,9 +175,9 @@ def test_whatever_is_damaged_is_refused_by_name_and_nothing_is_begun(
     ],
 )
 def test_another_query_is_refused_by_the_name_of_the_savepoint(
-    savepoint: Path, tmp_path: Path, change: dict[str, object], said: str
+    savepoint: Path, tmp_path: Path, change: dict[str, Any], said: str
 ) -> None:
-    wanted = replace(WANTED, **change)  # type: ignore[arg-type]
+    wanted = replace(WANTED, **change)
     with pytest.raises(StateError, match=f"The savepoint '{savepoint}' belongs to another query.*{said}"):
         start(savepoint, tmp_path / "new", wanted)
     assert not (tmp_path / "new").exists()

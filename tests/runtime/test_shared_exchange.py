@@ -5,6 +5,7 @@ from __future__ import annotations
 import random
 from collections import Counter
 from pathlib import Path
+from typing import Any
 
 import pytest
 from pyspark.sql import DataFrame, SparkSession
@@ -91,9 +92,9 @@ def exchanges(monkeypatch: pytest.MonkeyPatch) -> list[int]:
     made: list[int] = []
     plain = classic.DataFrame.repartitionById
 
-    def counting(frame: DataFrame, partitions: int, column: object) -> DataFrame:
+    def counting(frame: Any, partitions: int, column: Any) -> DataFrame:
         made.append(partitions)
-        return plain(frame, partitions, column)  # type: ignore[arg-type]
+        return plain(frame, partitions, column)
 
     monkeypatch.setattr(classic.DataFrame, "repartitionById", counting)
     return made
@@ -103,7 +104,7 @@ def exchanges(monkeypatch: pytest.MonkeyPatch) -> list[int]:
 @pytest.mark.parametrize("case", CASES)
 def test_one_exchange_and_the_batch_answer(case: str, tables: list[str], exchanges: list[int]) -> None:
     expected, query = CASES[case]
-    streaming = Session({"tidemill.epoch.max-rows": str(ROWS // 2)})
+    streaming = Session({"tidemill.epoch.max-rows": str(ROWS // 2), "tidemill.epoch.resident": "false"})
     streaming.execute(*tables)
     answer = folded(streaming.changes(query))
     assert len(exchanges) == expected * len(streaming.progress)

@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from typing import cast
 
 import pytest
 
-from tidemill.connectors.api import Offset, Splits
-from tidemill.runtime.splits import busy_splits, idle_splits
+from tidemill.connectors.api import Offset, Splits, SplitSource
+from tidemill.runtime.event_time.splits import busy_splits, idle_splits
 
 
 @dataclass(frozen=True)
@@ -23,6 +24,6 @@ class Two:
     [(0, 9999, set()), (100, 1099, set()), (100, 1100, {"s/b"}), (100, 9999, {"s/b"})],
 )
 def test_a_split_without_rows_for_the_timeout_is_idle(timeout: int, now: int, idle: set[str]) -> None:
-    sources, end = {"s": (Two(), timeout)}, {"s": {"rows": ["a"]}}
+    sources, end = {"s": (cast(SplitSource, Two()), timeout)}, {"s": {"rows": ["a"]}}
     assert busy_splits(sources, {"s": None}, end) == {"s/a"}
     assert idle_splits(sources, {"s": None}, end, {"s/a": 0, "s/b": 1000}, now) == idle

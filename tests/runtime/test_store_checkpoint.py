@@ -18,7 +18,8 @@ from tests.runtime.test_checkpoint import IDENTITY, commit
 from tidemill.errors import NotSupportedError, StateError
 from tidemill.files.cache import executor_cache
 from tidemill.files.storage import FileEntry, Storage
-from tidemill.runtime.checkpoint.directory import CheckpointDirectory, EpochPlan
+from tidemill.runtime.checkpoint.directory import CheckpointDirectory
+from tidemill.runtime.checkpoint.epochs import EpochPlan
 from tidemill.runtime.checkpoint.origin import Origin
 from tidemill.runtime.checkpoint.savepoint import Savepoint, Snapshot
 from tidemill.state.cleanup import StateCollector

@@ -365,9 +365,7 @@ def test_outside_of_a_join(tmp_path: Path, spark: SparkSession) -> None:
 
 
 def test_the_left_side_alone_is_kept(tmp_path: Path, spark: SparkSession) -> None:
-    with pytest.raises(
-        NotSupportedError, match="A temporal join is INNER or LEFT, this one is RightOuterJoin"
-    ):
+    with pytest.raises(NotSupportedError, match="A temporal join must be INNER or LEFT, not RightOuterJoin"):
         session(tmp_path, 0).changes(LEFT.replace("LEFT JOIN", "RIGHT JOIN"))
 
 

@@ -1,8 +1,8 @@
 """A job in a process of its own, to be killed: ``python -m tests.runtime.victim FOLDER STEP TIME ROWS``.
 
-At the TIME-th time that STEP is reached the process kills itself with SIGKILL; epochs have ROWS
-rows. With the step ``workers`` it kills its Python workers each time an epoch was planned, with ``daemon``
-their daemon before them, and goes on.
+At the TIME-th time that STEP is reached the process kills itself with SIGKILL. Epochs have ROWS rows and are
+Spark jobs; ``tests.runtime.spark.resident.victim`` has others. With the step ``workers`` it kills its Python
+workers each time an epoch was planned, with ``daemon`` their daemon before them, and goes on.
 """
 
 from __future__ import annotations
@@ -29,6 +29,7 @@ def main() -> None:
         "tidemill.epoch.max-rows": rows,
         "execution.checkpointing.dir": str(folder / "checkpoint"),
         "parallelism.default": "2",
+        "tidemill.epoch.resident": "false",
     }
     fault = kill_python(PYTHON[step]) if step in PYTHON else kill_self(step, time)
     Session(options, fault).execute(*statements(folder), INSERTS)

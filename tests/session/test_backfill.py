@@ -17,7 +17,7 @@ from tests.session.test_alter_job import COUNTED, SECONDS, SUMS, folder, put, se
 from tidemill.errors import NotSupportedError, StateError
 from tidemill.files.storage import Storage
 from tidemill.runtime.checkpoint.directory import CheckpointDirectory
-from tidemill.runtime.job_start import InsertsStart
+from tidemill.runtime.job.start import InsertsStart
 from tidemill.runtime.replay.backfill import Backfill
 from tidemill.session import execution, planning
 from tidemill.session.environment import TableEnvironment

@@ -10,6 +10,7 @@ import pytest
 from tests.session.environments import new_session
 from tidemill import udf
 from tidemill.errors import StateError
+from tidemill.plan.optimizer import optimize
 from tidemill.session import planning
 from tidemill.session.environment import TableEnvironment
 from tidemill.session.kept_query import former_session, kept_query
@@ -62,7 +63,7 @@ def test_a_session_that_has_none_of_it_plans_the_same() -> None:
     assert again.configuration["pipeline.name"] == "mine"
     after = planning.bind_insert(again, written[0])
     assert (after.table.path, after.table.options) == (before.table.path, before.table.options)
-    assert planning.optimized(after).fields == planning.optimized(before).fields
+    assert optimize(after).fields == optimize(before).fields
 
 
 @pytest.mark.parametrize(

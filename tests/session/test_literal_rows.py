@@ -9,7 +9,7 @@ import pytest
 
 from tests.session.environments import ask, new_session
 from tidemill.errors import ValidationError
-from tidemill.physical.batch.nodes import Values
+from tidemill.physical.nodes import Values
 from tidemill.runtime.spark.batch_frames import frames
 from tidemill.runtime.spark.batch_frames.values_table import values_table
 from tidemill.session import execution

@@ -13,6 +13,7 @@ import pytest
 
 from tests.session.environments import ask, new_session
 from tidemill.errors import StateError, TidemillError, ValidationError
+from tidemill.plan.optimizer import optimize
 from tidemill.session import inserts, planning
 from tidemill.session.environment import TableEnvironment
 
@@ -41,7 +42,7 @@ def session(monkeypatch: pytest.MonkeyPatch) -> TableEnvironment:
     ask(made, *TABLES)
 
     def planned(context: Any, sinks: Any, written: Any) -> None:
-        planning.physical_job(context.configuration, [planning.optimized(sink) for sink in sinks])
+        planning.physical_job(context.configuration, [optimize(sink) for sink in sinks])
 
     monkeypatch.setattr(inserts, "run_inserts", planned)
     return made

@@ -10,6 +10,7 @@ import pytest
 
 from tidemill.changelog.rowkind import RowKind
 from tidemill.errors import ExecutionError
+from tidemill.functions.text.cast import cast
 from tidemill.session import tableau, values
 from tidemill.session.frames import folded, folded_pandas
 from tidemill.session.row_decoder import ChangelogRow, rows_of
@@ -139,9 +140,9 @@ def test_an_interval_that_python_cannot_hold_is_an_error() -> None:
 
 def test_a_time_at_the_end_of_the_years_is_an_error_in_a_zone_where_it_is_behind() -> None:
     kind, end = t.LocalZonedTimestampType(precision=0), dt.datetime(9999, 12, 31, 23, 30)
-    assert values.text(kind, end, dt.UTC) == "9999-12-31 23:30:00"
+    assert cast(kind, dt.UTC)(end) == "9999-12-31 23:30:00"
     with pytest.raises(ExecutionError, match="9999-12-31"):
-        values.text(kind, end, dt.timezone(dt.timedelta(hours=2)))
+        cast(kind, dt.timezone(dt.timedelta(hours=2)))(end)
 
 
 def test_a_folded_changelog_is_the_final_multiset() -> None:

@@ -9,6 +9,7 @@ from zoneinfo import ZoneInfo
 
 import pytest
 
+from tidemill.functions.text.cast import cast
 from tidemill.session import values
 from tidemill.session.row import Row
 from tidemill.types import logical as t
@@ -51,7 +52,7 @@ ROW = t.RowType(fields=(t.Field("a", t.INT), t.Field("b", t.STRING)))
     ],
 )
 def test_text_is_flinks_cast_to_string(kind: t.LogicalType, value: Any, text: str) -> None:
-    assert values.text(kind, value, BERLIN) == text
+    assert cast(kind, BERLIN)(value) == text
 
 
 @pytest.mark.parametrize(
@@ -67,13 +68,14 @@ def test_text_is_flinks_cast_to_string(kind: t.LogicalType, value: Any, text: st
     ],
 )
 def test_json(kind: t.LogicalType, value: Any, shown: Any) -> None:
-    assert values.json_value(kind, value, BERLIN) == shown
+    assert values.json_value(kind, BERLIN)(value) == shown
 
 
 def test_rendered_values_pass() -> None:
-    assert values.shown_json(t.DATE, "2020-01-02", BERLIN) == "2020-01-02"
-    assert values.shown_json(t.DOUBLE, float("inf"), BERLIN) == "Infinity"
-    assert values.shown_text(t.BOOLEAN, True, BERLIN) == "TRUE"
+    as_json, as_text = values.or_rendered(values.json_value), values.or_rendered(cast)
+    assert as_json(t.DATE, BERLIN)("2020-01-02") == "2020-01-02"
+    assert as_json(t.DOUBLE, BERLIN)(float("inf")) == "Infinity"
+    assert as_text(t.BOOLEAN, BERLIN)(True) == "TRUE"
 
 
 def test_python_values() -> None:

@@ -143,10 +143,10 @@ def _json(value: Any) -> str:
 
 def json_rows(result: TableResult) -> Iterator[list[Any]]:
     """``[kind, value, ...]`` per change."""
-    types = [f.type for f in result.fields]
-    convert = values.shown_json if result.rendered else values.json_value
+    convert = values.or_rendered(values.json_value) if result.rendered else values.json_value
+    converts = [convert(f.type, result.zone) for f in result.fields]
     for kind, carried in result.changes():
-        yield [kind.short, *(convert(t, v, result.zone) for t, v in zip(types, carried, strict=True))]
+        yield [kind.short, *(to_json(v) for to_json, v in zip(converts, carried, strict=True))]
 
 
 def error_document(error: TidemillError) -> Document:

@@ -17,7 +17,7 @@ from tidemill.client.plot import Plot
 from tidemill.client.progress import undisturbed
 from tidemill.config import client_options
 from tidemill.config.option import Configuration
-from tidemill.session import tableau, values
+from tidemill.session import tableau
 from tidemill.session.result import TableResult
 from tidemill.session.row_decoder import ChangelogRow
 
@@ -44,9 +44,8 @@ def _show(result: TableResult, config: Configuration, out: TextIO, pager: Pager 
 
 def plot_query(result: TableResult, out: TextIO) -> None:
     """Draws a query's result while it changes, and as it is at its end."""
-    show = values.shown_text if result.rendered else values.text
-    types = [f.type for f in result.fields]
-    plot = Plot(result.fields, lambda place, value: show(types[place], value, result.zone))
+    writes = [result.show(f.type, result.zone) for f in result.fields]
+    plot = Plot(result.fields, lambda place, value: writes[place](value))
     Live(out, plot).show(result.changes())
 
 
@@ -57,7 +56,7 @@ def _live_rows(result: TableResult, config: Configuration, out: TextIO) -> list[
         Folding(config.read(client_options.MAX_RESULT_ROWS)),
         result.max_width,
         result.zone,
-        values.shown_text if result.rendered else values.text,
+        result.show,
     )
     table.follow(result.changes(), out)
     return [(RowKind.INSERT, row) for row in table.rows.rows]
@@ -96,10 +95,12 @@ def _layout(config: Configuration) -> str:
 
 
 def _table(result: TableResult, rows: Iterable[ChangelogRow]) -> Iterator[str]:
-    show = values.shown_text if result.rendered else values.text
-    return tableau.batch_lines(result.fields, rows, max_width=result.max_width, zone=result.zone, show=show)
+    return tableau.batch_lines(
+        result.fields, rows, max_width=result.max_width, zone=result.zone, show=result.show
+    )
 
 
 def _vertical(result: TableResult, rows: Iterable[ChangelogRow]) -> Iterator[str]:
-    show = values.shown_text if result.rendered else values.text
-    return tableau.vertical_lines(result.fields, rows, zone=result.zone, show=show, op=result.changelog)
+    return tableau.vertical_lines(
+        result.fields, rows, zone=result.zone, show=result.show, op=result.changelog
+    )

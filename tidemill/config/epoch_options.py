@@ -23,10 +23,10 @@ MAX_BYTES = Option(
 RESIDENT = Option(
     key="tidemill.epoch.resident",
     kind=bool,
-    default=False,
+    default=True,
     own=True,
-    doc="Whether small epochs run in Python workers that stay, without a Spark job each. It needs a Spark "
-    "within one machine, and a job whose rows stay in Arrow: `EXPLAIN EXECUTION_PLAN` says which. It changes "
-    "no result.",
+    doc="Whether small epochs run in Python workers that stay, without a Spark job each. It has an effect if "
+    "Spark runs within one machine, and on jobs whose rows stay in Arrow: `EXPLAIN EXECUTION_PLAN` says "
+    "which. It changes no result.",
 )
 OPTIONS = (MAX_ROWS, MAX_BYTES, RESIDENT)

@@ -38,13 +38,13 @@ MIN_WORKERS = Option(
     kind=int,
     default=5,
     least=0,
-    doc="How many idle threads stay.",
+    doc="Read, but of no effect: idle threads stay.",
 )
 KEEPALIVE = Option(
     key="sql-gateway.worker.keepalive-time",
     kind=Duration,
     default=Duration(300_000),
-    doc="How long a further thread stays idle before it ends.",
+    doc="Read, but of no effect: idle threads stay.",
 )
 ENDPOINTS = Option(
     key="sql-gateway.endpoint.type",

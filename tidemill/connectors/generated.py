@@ -17,7 +17,7 @@ import numpy as np
 import pyarrow as pa
 
 from tidemill.changelog.rowkind import SEQUENCE_COLUMN
-from tidemill.connectors.api import JobSource, Offset, ReadLimit, ReadTasks
+from tidemill.connectors.api import ArrowSource, Offset, ReadLimit, ReadTasks
 from tidemill.connectors.task_frames import read_frame
 from tidemill.errors import StateError
 from tidemill.types.logical import Field
@@ -48,7 +48,7 @@ def _now() -> float:
 
 
 @dataclass(kw_only=True)
-class GeneratedSource(JobSource):
+class GeneratedSource(ArrowSource):
     """``count``: number of rows, None for endless. ``rate``: rows per second, None for no limit. ``ends``:
     false if the source waits after its last row instead of ending."""
 

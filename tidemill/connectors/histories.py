@@ -1,28 +1,27 @@
-"""What sources give to be read once more up to an offset (``api.JobSource.remembered``)."""
+"""What sources give to be read once more up to an offset (``api.Source.remembered``)."""
 
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Generic, Protocol, TypeVar
+from typing import Generic, TypeVar
 
 from pyspark.sql import DataFrame, SparkSession
 
-from tidemill.connectors.api import ArrowSource, Offset, ReadTasks, Source
+from tidemill.connectors.api import ArrowSource, Offset, ReadTasks
 
-
-class ReadSource(Source, ArrowSource, Protocol):
-    """A source that makes its rows as Arrow batches."""
-
-
-S = TypeVar("S", bound=ReadSource)
+S = TypeVar("S", bound=ArrowSource)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class SourceHistory(Generic[S]):
-    """The rows of ``source`` up to an offset, read as ``source`` reads them. ``is_bounded``: none follow."""
+class SourceHistory(ArrowSource, Generic[S]):
+    """The rows of ``source`` up to an offset, read as ``source`` reads them. ``bounded``: none follow."""
 
     source: S
-    is_bounded: bool
+    bounded: bool
+
+    @property
+    def is_bounded(self) -> bool:
+        return self.bounded
 
     def is_empty(self, start: Offset | None, end: Offset) -> bool:
         return self.source.is_empty(start, end)

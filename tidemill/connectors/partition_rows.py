@@ -9,7 +9,7 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from tidemill.connectors.formats.text_rendering import RenderRules, render
+from tidemill.functions.text.format_columns import RenderRules, render
 from tidemill.types.logical import Field
 
 

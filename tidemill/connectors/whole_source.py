@@ -2,17 +2,16 @@
 
 from __future__ import annotations
 
-from abc import ABC, abstractmethod
-
 from pyspark.sql import DataFrame, SparkSession
 
-from tidemill.connectors.api import Offset, ReadLimit
+from tidemill.connectors.api import Offset, ReadLimit, Source
 
 _READ: Offset = {"read": True}
 
 
-class WholeSource(ABC):
-    """A bounded ``Source`` with two offsets: nothing read, all read. Limits do not apply."""
+class WholeSource(Source):
+    """A bounded ``Source`` with two offsets: nothing read, all read. Limits do not apply. ``read`` gives
+    everything, or nothing after ``start``."""
 
     __slots__ = ()
 
@@ -28,10 +27,6 @@ class WholeSource(ABC):
 
     def is_finished(self, offset: Offset | None) -> bool:
         return bool(offset)
-
-    @abstractmethod
-    def read(self, spark: SparkSession, start: Offset | None, end: Offset) -> DataFrame:
-        """As of ``Source``: everything, or nothing behind ``start``."""
 
     def read_all(self, spark: SparkSession) -> DataFrame:
         return self.read(spark, None, _READ)

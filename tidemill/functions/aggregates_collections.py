@@ -31,9 +31,9 @@ from tidemill.functions.api import (
     SparkAggregateCall,
     spark_aggregate,
 )
-from tidemill.functions.json_text import json_text, or_null
 from tidemill.functions.signatures import calcite_text, check_count, mismatch
 from tidemill.functions.spark_text import bind, each, each_indexed, keep, quoted
+from tidemill.functions.text.json_functions_sql import json_text, or_null
 from tidemill.functions.values import marked, unmarked
 from tidemill.types import logical as t
 

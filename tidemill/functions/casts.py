@@ -13,12 +13,12 @@ from itertools import product
 from tidemill.functions import casts_datetime as dt
 from tidemill.functions import casts_nested as nested
 from tidemill.functions import casts_numeric as num
-from tidemill.functions import casts_text as text
 from tidemill.functions.arrays import numeric, times
 from tidemill.functions.arrays import text as text_arrays
 from tidemill.functions.arrays.api import Kernel, passed_on
 from tidemill.functions.cast_step import CastStep
 from tidemill.functions.coercion import can_cast_implicitly, common_type
+from tidemill.functions.text import cast_sql as text
 from tidemill.types import logical as t
 from tidemill.types.physical import spark_type
 
@@ -84,9 +84,9 @@ _NESTED: dict[Pair, NestedConverter] = {
     (t.MapType, t.MapType): nested.entries_to_entries,
     (t.MultisetType, t.MultisetType): nested.entries_to_entries,
     (t.RowType, t.RowType): nested.row_to_row,
-    **{(t.ArrayType, to): nested.array_to_text for to in TEXTS},
-    **dict.fromkeys(product((t.MapType, t.MultisetType), TEXTS), nested.entries_to_text),
-    **{(t.RowType, to): nested.row_to_text for to in TEXTS},
+    **{(t.ArrayType, to): text.array_to_text for to in TEXTS},
+    **dict.fromkeys(product((t.MapType, t.MultisetType), TEXTS), text.entries_to_text),
+    **{(t.RowType, to): text.row_to_text for to in TEXTS},
 }
 
 

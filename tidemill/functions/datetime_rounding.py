@@ -10,7 +10,7 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 
 from tidemill.functions.api import Argument, Resolved, Resolver, ScalarFunction, SignatureError, SparkCall
-from tidemill.functions.arrays import times
+from tidemill.functions.arrays import numeric, times
 from tidemill.functions.casts_datetime import MILLIS_PER_DAY, cut_fraction
 from tidemill.functions.numeric import CEIL_NUMBER, FLOOR_NUMBER, whole_number_resolver
 from tidemill.functions.sharing import share
@@ -163,9 +163,15 @@ FUNCTIONS: tuple[ScalarFunction, ...] = (
         name="FLOOR",
         resolve=_resolver("FLOOR"),
         spark=_spark("FLOOR", FLOOR_NUMBER),
-        arrays=times.floor,
+        arrays=numeric.whole("floor", times.floor),
     ),
     *with_aliases(
-        ScalarFunction(name="CEIL", resolve=_resolver("CEIL"), spark=_spark("CEIL", CEIL_NUMBER)), "CEILING"
+        ScalarFunction(
+            name="CEIL",
+            resolve=_resolver("CEIL"),
+            spark=_spark("CEIL", CEIL_NUMBER),
+            arrays=numeric.whole("ceil"),
+        ),
+        "CEILING",
     ),
 )

@@ -218,6 +218,7 @@ FUNCTIONS: tuple[ScalarFunction, ...] = (
         name="TO_DATE",
         resolve=signature("TO_DATE", CHARACTER, CHARACTER, optional=1, result=nullable(fixed(t.DATE))),
         spark=_to_date,
+        arrays=times.parsed,
     ),
     ScalarFunction(
         name="TO_TIMESTAMP",

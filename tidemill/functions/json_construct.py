@@ -10,10 +10,10 @@ from collections.abc import Mapping
 
 from tidemill.functions.api import Argument, Resolved, ScalarFunction, SignatureError, SparkCall
 from tidemill.functions.json_document import json_of, parsed
-from tidemill.functions.json_text import json_key, json_text, or_null, utf16_order
 from tidemill.functions.sharing import share
 from tidemill.functions.signatures import CHARACTER, check_count, fixed, signature
 from tidemill.functions.spark_text import each, quoted
+from tidemill.functions.text.json_functions_sql import json_key, json_text, or_null, utf16_order
 from tidemill.types import logical as t
 
 _NOT_NULL_TEXT = t.VarCharType(nullable=False)

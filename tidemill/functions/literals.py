@@ -10,6 +10,7 @@ from collections.abc import Callable, Mapping
 from datetime import UTC, date, datetime
 from decimal import Decimal
 from functools import singledispatch
+from typing import Any
 
 from tidemill.types import logical as t
 from tidemill.types.physical import spark_type
@@ -64,14 +65,12 @@ def _integer(suffix: str) -> Callable[[object], str]:
     return text
 
 
-def _double(value: object) -> str:
-    text = repr(float(value))  # type: ignore[arg-type]
-    return f"CAST('{_SPECIAL_FLOATS.get(text, text)}' AS DOUBLE)"
+def _floating(target: str) -> Callable[[Any], str]:
+    def text(value: Any) -> str:
+        digits = repr(float(value))
+        return f"CAST('{_SPECIAL_FLOATS.get(digits, digits)}' AS {target})"
 
-
-def _float(value: object) -> str:
-    text = repr(float(value))  # type: ignore[arg-type]
-    return f"CAST('{_SPECIAL_FLOATS.get(text, text)}' AS FLOAT)"
+    return text
 
 
 def _date(value: object) -> str:
@@ -102,8 +101,8 @@ _register(_integer("Y"), t.TinyIntType)
 _register(_integer("S"), t.SmallIntType)
 _register(_integer("L"), t.BigIntType, t.DayTimeIntervalType)
 _register(_integer(""), t.IntType, t.TimeType, t.YearMonthIntervalType)
-_register(_double, t.DoubleType)
-_register(_float, t.FloatType)
+_register(_floating("DOUBLE"), t.DoubleType)
+_register(_floating("FLOAT"), t.FloatType)
 _register(lambda v: string_literal(str(v)), t.CharType, t.VarCharType)
 _register(_bytes, t.BinaryType, t.VarBinaryType)
 _register(_date, t.DateType)

@@ -57,7 +57,7 @@ def _log(call: SparkCall) -> str:
 
 
 def _rounder(function: str) -> Callable[[SparkCall], str]:
-    """FLOOR and CEIL: Spark's give BIGINT, which large floating numbers would not fit."""
+    """FLOOR and CEIL: Spark's give BIGINT, which large floating numbers would not fit, nor -0.0."""
 
     def spark(call: SparkCall) -> str:
         sql, kind = call.args[0], call.arg_types[0]
@@ -66,9 +66,14 @@ def _rounder(function: str) -> Callable[[SparkCall], str]:
         if isinstance(kind, t.DecimalType):
             return f"CAST({function}({sql}) AS {spark_type(call.result)})"
         carrier = spark_type(kind)
-        return share(
-            sql, lambda x: f"IF(abs({x}) < {_EXACT_DOUBLE}L, CAST({function}({x}) AS {carrier}), {x})"
-        )
+
+        def rounded(x: str) -> str:
+            number = f"CAST({function}({x}) AS {carrier})"
+            if function == "ceil":
+                number = f"IF({x} > -1 AND {x} < 0, CAST('-0.0' AS {carrier}), {number})"
+            return f"IF(abs({x}) < {_EXACT_DOUBLE}L AND {x} <> 0, {number}, {x})"
+
+        return share(sql, rounded)
 
     return spark
 
@@ -192,7 +197,8 @@ def _apply(function: str) -> Callable[[SparkCall], str]:
 
 def _of_double(name: str, function: str = "", arity: int = 1) -> ScalarFunction:
     resolve = signature(name, *(AS_DOUBLE,) * arity, result=fixed(t.DOUBLE))
-    return ScalarFunction(name=name, resolve=resolve, spark=_apply(function or name.lower()))
+    arrays = numeric.square_root if name == "SQRT" else None
+    return ScalarFunction(name=name, resolve=resolve, spark=_apply(function or name.lower()), arrays=arrays)
 
 
 def _log_of(name: str, function: str) -> ScalarFunction:

@@ -127,6 +127,7 @@ FUNCTIONS: tuple[ScalarFunction, ...] = (
             "REGEXP_REPLACE", CHARACTER, CHARACTER, CHARACTER, result=nullable(fixed(t.STRING))
         ),
         spark=_unless_broken(_replace),
+        arrays=patterns.replace,
     ),
     ScalarFunction(
         name="REGEXP_EXTRACT",

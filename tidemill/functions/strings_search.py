@@ -195,6 +195,7 @@ FUNCTIONS: tuple[ScalarFunction, ...] = (
             name=name,
             resolve=signature(name, CHARACTER, CHARACTER, AS_INT, result=_INT, optional=1),
             spark=_locate,
+            arrays=text.position(0),
         )
         for name in ("POSITION", "LOCATE")
     ),
@@ -202,6 +203,7 @@ FUNCTIONS: tuple[ScalarFunction, ...] = (
         name="INSTR",
         resolve=signature("INSTR", CHARACTER, CHARACTER, AS_INT, AS_INT, result=_INT, optional=2),
         spark=_instr,
+        arrays=text.position(1),
     ),
     ScalarFunction(
         name="SPLIT", resolve=signature("SPLIT", CHARACTER, CHARACTER, result=fixed(_TEXTS)), spark=_split

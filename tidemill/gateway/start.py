@@ -15,6 +15,7 @@ import os
 import signal
 import sys
 import threading
+import time
 import uuid
 from collections.abc import Mapping
 from contextlib import suppress
@@ -43,6 +44,7 @@ from tidemill.gateway.service.service import Gateway
 from tidemill.gateway.service.sessions import Session
 from tidemill.gateway.service.statements import Json, SqlStatements, new_environment, restored_environment
 from tidemill.gateway.service.telemetry import Silent, Telemetry
+from tidemill.gateway.service.workers import POOL_THREAD
 from tidemill.gateway.store.store import KeptJob, KeptSession, Store
 from tidemill.runtime.restarts.job import RestartingJob
 from tidemill.runtime.spark.session import spark_application
@@ -60,6 +62,7 @@ _LOGGER = logging.getLogger("tidemill.gateway")
 _RESULTS, _JOBS, _STORE, _HISTORY = "results", "jobs", "store", "history"
 _FILE, _LOCK, _KEY = "gateway.db", "lock", "key"
 _LAST_EPOCH_SECONDS = 10.0
+_LAST_STATEMENT_SECONDS = 3.0
 _SEEN_SECONDS = 5.0
 _TURN_SECONDS = 0.001
 """Interpreter switch interval: the longest time that a planning thread delays threads that only pass on
@@ -73,6 +76,7 @@ def command(parsed: argparse.Namespace) -> int:
     _check(config)
     with log_to_standard_error():
         _serve(config)
+        end_threads(_LAST_STATEMENT_SECONDS)
     return 0
 
 
@@ -93,6 +97,19 @@ def _serve(config: Configuration) -> None:
         for endpoint in endpoints:
             endpoint.stop()
         process.close()
+
+
+def end_threads(seconds: float) -> None:
+    """Waits for the threads of statements and requests. If one does not end within ``seconds``, ends the
+    process: the interpreter would wait for this thread forever."""
+    end = time.monotonic() + seconds
+    for thread in threading.enumerate():
+        if thread.name.startswith(POOL_THREAD):
+            thread.join(max(end - time.monotonic(), 0))
+            if thread.is_alive():
+                _LOGGER.warning("a statement did not stop: the gateway ends without it")
+                logging.shutdown()
+                os._exit(0)
 
 
 def _check(config: Configuration) -> None:

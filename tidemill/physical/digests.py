@@ -25,13 +25,11 @@ from tidemill.catalog.table import CatalogTable
 from tidemill.config.secrets import without_secrets
 from tidemill.operators.window.assigners.kind import WindowKind
 from tidemill.physical import nodes as p
-from tidemill.physical.batch import nodes as b
 from tidemill.plan import nodes as n
 from tidemill.types.logical import LogicalType
 from tidemill.user_functions.aggregates import BoundAggregate
 from tidemill.user_functions.calls import BoundFunction
 
-Node = p.PhysicalNode | b.BatchNode
 DIGEST_LENGTH = 16
 PASSING = (p.Exchange, p.MiniBatchAssigner, p.DropUpdateBefore)
 """They pass on their input rows."""
@@ -41,12 +39,10 @@ value of the option. In hints the options count, so two scans of a job stay apar
 _ASKING = "lookup."
 """Options of lookups by key and of their cache."""
 _INCIDENTAL: dict[type, frozenset[str]] = {
-    p.PhysicalNode: frozenset({"traits"}),
-    b.BatchNode: frozenset({"most"}),
+    p.PhysicalNode: frozenset({"traits", "most"}),
     n.WindowTableFunction: frozenset({"input", "position"}),
-    n.MatchRecognize: frozenset({"input"}),
     # A user's function is its name and its types: a fix of its code must not lose state.
-    # Its version is compared beside the digests (see ``runtime.job_facts``).
+    # Its version is compared beside the digests (see ``runtime.job.facts``).
     BoundFunction: frozenset({"body", "version"}),
     BoundAggregate: frozenset({"body", "version"}),
 }
@@ -58,7 +54,7 @@ def incidental(kind: type[p.PhysicalNode], *fields: str) -> None:
 
 
 @singledispatch
-def settled_text(node: Node, text: Callable[[object], str]) -> str | None:
+def settled_text(node: p.PhysicalNode, text: Callable[[object], str]) -> str | None:
     """The text of ``node`` if its fields do not give it. ``text``: of a part, or the digest of an input. By
     default the fields do."""
     return None
@@ -69,9 +65,9 @@ class Digests:
     """Digests of the nodes of one job's plans, each computed once. ``named``: names of results count."""
 
     named: ClassVar[bool] = True
-    _cache: dict[int, tuple[Node, str]] = field(default_factory=dict)
+    _cache: dict[int, tuple[p.PhysicalNode, str]] = field(default_factory=dict)
 
-    def of(self, node: Node) -> str:
+    def of(self, node: p.PhysicalNode) -> str:
         """The digest, in hex, of ``node`` and all nodes below it."""
         while isinstance(node, PASSING):
             node = node.input
@@ -85,7 +81,7 @@ class Digests:
         """As ``table_digest``."""
         return table_digest(table, options)
 
-    def _text(self, node: Node) -> str:
+    def _text(self, node: p.PhysicalNode) -> str:
         settled = settled_text(node, self._of_part)
         if settled is not None:
             return settled
@@ -114,7 +110,7 @@ def job_digest(digests: list[str]) -> str:
     return hashed(joined("Job", sorted(digests)))
 
 
-def _place(node: Node) -> list[str]:
+def _place(node: p.PhysicalNode) -> list[str]:
     if isinstance(node, p.TableSourceScan):
         keys = {c.name: c.metadata_key for c in node.table.columns if c.metadata_key}
         metadata = {c: keys[c] for c in node.columns if c in keys}

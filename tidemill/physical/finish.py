@@ -12,8 +12,6 @@ from tidemill.plan.expressions import InputRef
 from tidemill.types.logical import Field
 
 Node = TypeVar("Node", bound=p.PhysicalNode)
-PENDING = p.Traits()
-"""Stands in a node until ``finish`` has computed its traits."""
 
 
 def finish(node: Node) -> Node:
@@ -27,7 +25,7 @@ def with_keys(node: Node) -> Node:
 
 
 def exchange(node: p.PhysicalNode, keys: tuple[int, ...]) -> p.Exchange:
-    return finish(p.Exchange(fields=node.fields, traits=PENDING, input=node, keys=keys))
+    return finish(p.Exchange(fields=node.fields, input=node, keys=keys))
 
 
 def references(fields: tuple[Field, ...]) -> tuple[InputRef, ...]:
@@ -40,4 +38,4 @@ def select(node: p.PhysicalNode, columns: tuple[int, ...], fields: tuple[Field, 
         return node
     refs = references(node.fields)
     chosen = tuple(refs[c] for c in columns)
-    return finish(p.Calc(fields=fields, traits=PENDING, input=node, projections=chosen))
+    return finish(p.Calc(fields=fields, input=node, projections=chosen))

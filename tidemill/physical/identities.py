@@ -21,7 +21,6 @@ from tidemill.catalog.table import CatalogTable
 from tidemill.physical import nodes as p
 from tidemill.physical.digests import (
     Digests,
-    Node,
     canonical,
     has_canonical_text,
     hashed,
@@ -53,11 +52,11 @@ class Identities(Digests):
         """The identity of a table."""
         return table_digest(table, _without_pace(table, options))
 
-    def of_itself(self, node: Node) -> str:
+    def of_itself(self, node: p.PhysicalNode) -> str:
         """The identity of ``node`` without its inputs."""
         return hashed(_WithoutInputs()._text(node))
 
-    def _text(self, node: Node) -> str:
+    def _text(self, node: p.PhysicalNode) -> str:
         settled = settled_text(node, self._text_of_value)
         if settled is not None:
             return settled
@@ -75,7 +74,7 @@ class Identities(Digests):
         ]
         return joined(type(node).__name__, [*parts, *self._of_table(node)])
 
-    def _of_table(self, node: Node) -> list[str]:
+    def _of_table(self, node: p.PhysicalNode) -> list[str]:
         if isinstance(node, p.Sink):
             names = [c.name for c in node.table.physical_columns]
             return [canonical([names.index(key) for key in node.table.primary_key])]
@@ -105,7 +104,7 @@ class Identities(Digests):
 class _WithoutInputs(Identities):
     """Identities that treat all inputs alike."""
 
-    def of(self, node: Node) -> str:
+    def of(self, node: p.PhysicalNode) -> str:
         return "input"
 
 

@@ -21,7 +21,7 @@ from tidemill.physical.aggregates.salted_distinct import spread_windows
 from tidemill.physical.conditions import columns, conjunction, conjuncts, substituted
 from tidemill.physical.context import PlannerContext
 from tidemill.physical.conversion import convert, convert_node, state_ttl
-from tidemill.physical.finish import PENDING, finish, references
+from tidemill.physical.finish import finish, references
 from tidemill.physical.joins.lookup import plan_lookup_join
 from tidemill.physical.joins.planning import plan_join
 from tidemill.physical.joins.temporal import plan_temporal_join
@@ -92,12 +92,12 @@ def _(node: n.Scan, context: PlannerContext) -> p.PhysicalNode:
 
 @convert_node.register
 def _(node: n.FrameScan, context: PlannerContext) -> p.PhysicalNode:
-    return finish(p.DataFrameScan(fields=node.fields, traits=PENDING, key=node.key))
+    return finish(p.DataFrameScan(fields=node.fields, key=node.key))
 
 
 @convert_node.register
 def _(node: n.Values, context: PlannerContext) -> p.PhysicalNode:
-    return finish(p.Values(fields=node.fields, traits=PENDING, rows=node.rows))
+    return finish(p.Values(fields=node.fields, rows=node.rows))
 
 
 @convert_node.register
@@ -124,9 +124,7 @@ def _refuse_subqueries(expressions: Iterable[Expr]) -> None:
 
 def _filtered(child: p.PhysicalNode, condition: Expr) -> p.PhysicalNode:
     refs = references(child.fields)
-    return finish(
-        p.Calc(fields=child.fields, traits=PENDING, input=child, projections=refs, condition=condition)
-    )
+    return finish(p.Calc(fields=child.fields, input=child, projections=refs, condition=condition))
 
 
 def _normalized(child: p.PhysicalNode, condition: Expr) -> p.PhysicalNode:
@@ -166,9 +164,7 @@ def _plan_top_n(
     output_expressions = tuple(substituted(x, outputs) for x in projections)
     if condition is None and output_expressions == references(rank.fields) and fields == rank.fields:
         return rank
-    return finish(
-        p.Calc(fields=fields, traits=PENDING, input=rank, projections=output_expressions, condition=condition)
-    )
+    return finish(p.Calc(fields=fields, input=rank, projections=output_expressions, condition=condition))
 
 
 def _final_times(context: PlannerContext) -> frozenset[str]:
@@ -201,9 +197,7 @@ def _(node: n.Project, context: PlannerContext) -> p.PhysicalNode:
         condition, child = child.condition, child.input
     if condition is None and expressions == references(child.fields) and node.fields == child.fields:
         return child
-    return finish(
-        p.Calc(fields=node.fields, traits=PENDING, input=child, projections=expressions, condition=condition)
-    )
+    return finish(p.Calc(fields=node.fields, input=child, projections=expressions, condition=condition))
 
 
 @convert_node.register
@@ -247,7 +241,6 @@ def _(node: n.Sink, context: PlannerContext) -> p.PhysicalNode:
     return finish(
         p.Sink(
             fields=node.fields,
-            traits=PENDING,
             input=child,
             table=node.table,
             options=node.options,

@@ -12,7 +12,7 @@ from tidemill.config.option import Configuration
 from tidemill.physical import nodes as p
 from tidemill.physical.conditions import columns, conjunction, conjuncts, constant, substituted
 from tidemill.physical.emit import emit
-from tidemill.physical.finish import PENDING, exchange, finish, references
+from tidemill.physical.finish import exchange, finish, references
 from tidemill.physical.traits.changelog_mode import insert_only
 from tidemill.physical.windows import attached_window
 from tidemill.plan import nodes as n
@@ -146,7 +146,6 @@ def _rank(
     return finish(
         p.Rank(
             fields=top.over.fields if with_rank else top.over.input.fields,
-            traits=PENDING,
             input=exchange(child, call.partition),
             function=call.function,
             partition=call.partition,

@@ -12,7 +12,7 @@ from tidemill.config.sink_options import CDC_EVENTS_DUPLICATE
 from tidemill.errors import ValidationError
 from tidemill.physical import nodes as p
 from tidemill.physical.context import PlannerContext
-from tidemill.physical.finish import PENDING, exchange, finish, select, with_keys
+from tidemill.physical.finish import exchange, finish, select, with_keys
 from tidemill.plan import nodes as n
 from tidemill.types.logical import Field
 
@@ -25,9 +25,7 @@ def plan_scan(node: n.Scan, context: PlannerContext, state_ttl: int) -> p.Physic
     scan = _scan(node, columns, fields, kinds)
     keys = tuple(columns.index(c) for c in node.table.primary_key)
     normal = finish(
-        p.ChangelogNormalize(
-            fields=fields, traits=PENDING, input=exchange(scan, keys), keys=keys, state_ttl=state_ttl
-        )
+        p.ChangelogNormalize(fields=fields, input=exchange(scan, keys), keys=keys, state_ttl=state_ttl)
     )
     return select(normal, tuple(range(len(node.columns))), node.fields)
 

@@ -11,7 +11,7 @@ from functools import reduce
 
 from tidemill.physical import nodes as p
 from tidemill.physical.aggregates.planning import distinct
-from tidemill.physical.finish import PENDING, exchange, finish, references
+from tidemill.physical.finish import exchange, finish, references
 from tidemill.plan import nodes as n
 from tidemill.plan.expressions import AggregateCall, Call, Expr, InputRef, Literal
 from tidemill.types.logical import BIGINT, BOOLEAN, Field, LogicalType
@@ -40,7 +40,7 @@ def _binary(
     state_ttl: int,
 ) -> p.PhysicalNode:
     if node.kind is n.SetKind.UNION:
-        return finish(p.Union(fields=node.fields, traits=PENDING, branches=(left, right)))
+        return finish(p.Union(fields=node.fields, branches=(left, right)))
     if node.all:
         return _ALL[node.kind](node.fields, left, right, state_ttl)
     kind = n.JoinKind.SEMI if node.kind is n.SetKind.INTERSECT else n.JoinKind.ANTI
@@ -49,7 +49,6 @@ def _binary(
     join = finish(
         p.Join(
             fields=left.fields,
-            traits=PENDING,
             left=inputs[0],
             right=inputs[1],
             kind=kind,
@@ -70,7 +69,7 @@ def _with_markers(
 ) -> p.PhysicalNode:
     extra = tuple(Field(name, x.type) for name, x in markers.items())
     projections = (*references(node.fields), *markers.values())
-    return finish(p.Calc(fields=(*fields, *extra), traits=PENDING, input=node, projections=projections))
+    return finish(p.Calc(fields=(*fields, *extra), input=node, projections=projections))
 
 
 def _counted(
@@ -79,12 +78,11 @@ def _counted(
     calls: tuple[AggregateCall, ...],
     state_ttl: int,
 ) -> p.PhysicalNode:
-    union = finish(p.Union(fields=sides[0].fields, traits=PENDING, branches=sides))
+    union = finish(p.Union(fields=sides[0].fields, branches=sides))
     keys = tuple(range(len(fields)))
     return finish(
         p.GroupAggregate(
             fields=(*fields, *(Field(c.name, c.type) for c in calls)),
-            traits=PENDING,
             input=exchange(union, keys),
             keys=keys,
             calls=calls,
@@ -101,7 +99,6 @@ def _replicated(
     counted = finish(
         p.Calc(
             fields=(Field("$times", times.type), *fields),
-            traits=PENDING,
             input=counts,
             projections=(times, *refs),
             condition=condition,
@@ -111,7 +108,6 @@ def _replicated(
     correlate = finish(
         p.Correlate(
             fields=(*counted.fields, *_renamed_apart(copies, counted.fields)),
-            traits=PENDING,
             input=counted,
             function=REPLICATE_ROWS,
             args=references(counted.fields),
@@ -119,7 +115,7 @@ def _replicated(
         )
     )
     last = references(correlate.fields)[len(counted.fields) :]
-    return finish(p.Calc(fields=fields, traits=PENDING, input=correlate, projections=last))
+    return finish(p.Calc(fields=fields, input=correlate, projections=last))
 
 
 def _renamed_apart(fields: tuple[Field, ...], used_fields: tuple[Field, ...]) -> tuple[Field, ...]:

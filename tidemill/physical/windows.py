@@ -16,7 +16,7 @@ from tidemill.physical.aggregates.known_keys import known_keys_of_windows
 from tidemill.physical.aggregates.parts import is_averaged, split_buckets
 from tidemill.physical.conditions import columns
 from tidemill.physical.emit import emit
-from tidemill.physical.finish import PENDING, exchange, finish, references, select
+from tidemill.physical.finish import exchange, finish, references, select
 from tidemill.physical.names import free_name
 from tidemill.plan import nodes as n
 from tidemill.plan.expressions import AggregateCall, Expr, InputRef
@@ -64,7 +64,6 @@ def plan_window_function(
         return finish(
             p.WindowsOfRows(
                 fields=node.fields,
-                traits=PENDING,
                 input=exchange(child, node.partition),
                 window=_with_ttl(window_of(node), state_ttl),
                 time=node.time,
@@ -74,7 +73,6 @@ def plan_window_function(
     return finish(
         p.WindowTableFunction(
             fields=node.fields,
-            traits=PENDING,
             input=child,
             window=window_of(node),
             time=node.time,
@@ -211,7 +209,6 @@ def plan_window_aggregate(
     emitted = emit(config, rowtime=not window.proctime)
     whole = p.WindowAggregate(
         fields=(*keys, *results, *(f for _, f in properties)),
-        traits=PENDING,
         input=exchange(child, windowed.keys),
         keys=windowed.keys,
         calls=windowed.calls,
@@ -227,7 +224,7 @@ def plan_window_aggregate(
     if is_averaged(whole):
         # Flink computes averages in this Calc. It counts in the identities of the operators above.
         refs = references(aggregate.fields)
-        calc = p.Calc(fields=aggregate.fields, traits=PENDING, input=aggregate, projections=refs)
+        calc = p.Calc(fields=aggregate.fields, input=aggregate, projections=refs)
         aggregate = finish(calc)
     order = tuple(aggregate.fields.index(f) for f in node.fields)
     return select(aggregate, order, node.fields)

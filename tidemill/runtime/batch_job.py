@@ -16,7 +16,7 @@ from pyspark.sql import functions as F
 
 from tidemill.changelog.rowkind import INSERT_ONLY, KIND_COLUMN, RowKind
 from tidemill.config.batch_options import BLOCKING, DYNAMIC_FILTERING, SHUFFLE_MODE
-from tidemill.connectors.api import Sink, WorkingSink
+from tidemill.connectors.api import Sink
 from tidemill.connectors.grouping import UNLIKE
 from tidemill.deep_calls import with_room
 from tidemill.errors import (
@@ -30,17 +30,19 @@ from tidemill.errors import (
 from tidemill.functions.decimal_sums import RAN_OVER
 from tidemill.functions.render import render_sql
 from tidemill.interrupts import can_be_heard, ended_by_interrupt
+from tidemill.physical import nodes as p
 from tidemill.physical.batch import nodes as b
 from tidemill.physical.batch.portions import limit_by_portions
 from tidemill.physical.batch.view.flink_view import flink_view
 from tidemill.physical.batch.volumes import exchanged_bytes
+from tidemill.physical.tree import walk
 from tidemill.runtime.batch_scans import BatchScans
 from tidemill.runtime.compile.constraints import constraints
-from tidemill.runtime.job_plan import batch_plan
-from tidemill.runtime.job_start import JobRequest, parallelism
+from tidemill.runtime.job.plan import batch_plan
+from tidemill.runtime.job.recording import Recording, Seen
+from tidemill.runtime.job.request import JobRequest, parallelism
 from tidemill.runtime.limited_rows import limited_rows
 from tidemill.runtime.progress import ExchangesBlocked, PartitionsRead, rows_of
-from tidemill.runtime.recording import Recording, Seen
 from tidemill.runtime.spark.adaptive import NOTHING_SENT, batch_settings
 from tidemill.runtime.spark.batch_frames.existence import BESIDE_UNIONS, asks
 from tidemill.runtime.spark.batch_frames.frames import BatchFrames, GroupedRows, ScanRows, TableRows
@@ -91,16 +93,18 @@ PIPED = "PIPELINED"
 """How EXPLAIN begins to say that exchanges are."""
 
 
-def batch_frame(root: b.BatchNode, request: JobRequest, way: Way = SURELY) -> DataFrame:
+def batch_frame(root: p.PhysicalNode, request: JobRequest, way: Way = SURELY) -> DataFrame:
     """The lazy frame of ``root``, in a Spark session of its own, and with columns of its own: two frames of
     one query can be joined."""
     settings = _settings(root, request, way)
     spark = job_session(request.application, settings=settings)
     views = Views(spark=spark, settings=settings)
-    return _frame_of(root, request, way, views, BatchScans.of(request), lambda rows: rows.frame())
+    return _frame_of(root, request, way, views, BatchScans.of(request))
 
 
-def run_tasks(root: b.BatchNode, request: JobRequest, tasks: Callable[[DataFrame], DataFrame]) -> list[str]:
+def run_tasks(
+    root: p.PhysicalNode, request: JobRequest, tasks: Callable[[DataFrame], DataFrame]
+) -> list[str]:
     """Runs what ``tasks`` makes of the frame of ``root``: the texts in its one column."""
     with _interruptible(request) as own:
         frame = tasks(batch_frame(root, own))
@@ -111,7 +115,7 @@ def run_tasks(root: b.BatchNode, request: JobRequest, tasks: Callable[[DataFrame
             raise translated(e, batch=True) from e
 
 
-def _settings(root: b.BatchNode, request: JobRequest, way: Way) -> dict[str, str]:
+def _settings(root: p.PhysicalNode, request: JobRequest, way: Way) -> dict[str, str]:
     """Spark's, of the job's session."""
     volume = with_room(lambda: exchanged_bytes(root, request.config.read(DYNAMIC_FILTERING)))
     chosen = batch_settings(request.config, parallelism(request), volume)
@@ -131,18 +135,24 @@ def _views(request: JobRequest, settings: Mapping[str, str]) -> Iterator[Views]:
 
 
 def _frame_of(
-    root: b.BatchNode,
+    root: p.PhysicalNode,
     request: JobRequest,
     way: Way,
     views: Views,
     scans: BatchScans,
-    then: Callable[[Relation], DataFrame],
+    shown: Callable[[Relation], Relation] | None = None,
 ) -> DataFrame:
-    """``then`` of the rows of ``root``."""
+    """The rows of ``root``. ``shown``: what is made of them, to run at once; nobody else gets to see the
+    frame's columns. None for a frame that others use."""
 
     def made() -> DataFrame:
         read, in_parts = partial(scans.rows, views.spark), partial(scans.grouped, views.spark)
-        return then(_frames(views, read, in_parts, root, request, way).rows(root))
+        frames = _frames(views, read, in_parts, root, request, way)
+        rows = frames.rows(root)
+        if shown is None:
+            return rows.frame()
+        found = shown(rows)
+        return found.known_frame() if frames.sharing.is_stable(root) else found.frame()
 
     try:
         return with_room(made)
@@ -150,16 +160,11 @@ def _frame_of(
         raise translated(e, batch=True) from e
 
 
-def _run_at_once(root: b.BatchNode, rows: Relation) -> DataFrame:
-    """The frame of ``rows``, of which nobody else gets to see columns."""
-    return rows.known_frame() if Sharing.of(root).is_stable(root) else rows.frame()
-
-
 def _frames(
     views: Views,
     scan: ScanRows,
     grouped: GroupedRows,
-    root: b.BatchNode,
+    root: p.PhysicalNode,
     request: JobRequest,
     way: Way,
 ) -> BatchFrames:
@@ -176,7 +181,7 @@ def _frames(
     )
 
 
-def run_query(root: b.BatchNode, request: JobRequest) -> pa.Table:
+def run_query(root: p.PhysicalNode, request: JobRequest) -> pa.Table:
     """The rows of a batch SELECT: the root's columns in order. KeyboardInterrupt after Ctrl-C, once its work
     has ended."""
     with _interruptible(request) as own, _recorded(root, own) as seen:
@@ -203,7 +208,7 @@ def _interruptible(request: JobRequest) -> Iterator[JobRequest]:
 
 
 @contextmanager
-def _recorded(root: b.BatchNode, request: JobRequest) -> Iterator[Seen]:
+def _recorded(root: p.PhysicalNode, request: JobRequest) -> Iterator[Seen]:
     """What runs within is a job of its own, for whom it may concern; it adds what it has seen of itself."""
     if not request.recorded:
         yield Seen()
@@ -274,7 +279,7 @@ def asks_for_pipes(request: JobRequest) -> bool:
     return request.config.read(SHUFFLE_MODE).upper() != BLOCKING
 
 
-def shuffle_mode(root: b.BatchNode, request: JobRequest) -> str:
+def shuffle_mode(root: p.PhysicalNode, request: JobRequest) -> str:
     """How the exchanges of ``root`` would run now, and why no other way; '' where tables cannot be read.
     Runs nothing."""
     if not asks_for_pipes(request):
@@ -287,13 +292,13 @@ def shuffle_mode(root: b.BatchNode, request: JobRequest) -> str:
         return ""
 
 
-def _sorted(root: b.BatchNode) -> int | None:
+def _sorted(root: p.PhysicalNode) -> int | None:
     """How many bytes all rows have at most that are put in order; None where nobody knows."""
-    sizes = [node.input.most for node in b.all_of(root) if isinstance(node, b.Sort)]
+    sizes = [node.input.most for node in walk(root) if isinstance(node, p.Sort)]
     return None if None in sizes else sum(size for size in sizes if size is not None)
 
 
-def _rows(root: b.BatchNode, request: JobRequest, way: Way, seen: Seen) -> pa.Table:
+def _rows(root: p.PhysicalNode, request: JobRequest, way: Way, seen: Seen) -> pa.Table:
     asked = with_room(lambda: limit_by_portions(root))
     source = None if asked is None else BatchScans.of(request).portioned(asked.scan)
     if asked is None or source is None:
@@ -308,16 +313,9 @@ def _rows(root: b.BatchNode, request: JobRequest, way: Way, seen: Seen) -> pa.Ta
     return found
 
 
-def _all_rows(root: b.BatchNode, scans: BatchScans, request: JobRequest, way: Way, seen: Seen) -> pa.Table:
+def _all_rows(root: p.PhysicalNode, scans: BatchScans, request: JobRequest, way: Way, seen: Seen) -> pa.Table:
     with _views(request, _settings(root, request, way) | RUN_AT_ONCE) as views:
-        frame = _frame_of(
-            root,
-            request,
-            way,
-            views,
-            scans,
-            lambda rows: _run_at_once(root, _shown(rows, root, request)),
-        )
+        frame = _frame_of(root, request, way, views, scans, lambda rows: _shown(rows, root, request))
         try:
             with grouped(request.application.sparkContext, request.group, request.name):
                 ran = pipelined(frame, _sorted(root)) if way.pipes else frame
@@ -338,7 +336,7 @@ def _failure(error: Exception, way: Way) -> Exception:
     return NotPipelined(reason) if reason else translated(error, batch=True)
 
 
-def constant_rows(root: b.BatchNode, request: JobRequest) -> pa.Table:
+def constant_rows(root: p.PhysicalNode, request: JobRequest) -> pa.Table:
     """The rows of a SELECT over literal rows (``plan.constants``): mostly without a job, which nobody is told
     of where there is one."""
     with _interruptible(request) as own:
@@ -348,7 +346,7 @@ def constant_rows(root: b.BatchNode, request: JobRequest) -> pa.Table:
             raise translated(e, batch=True) from e
 
 
-def _constant_rows(root: b.BatchNode, request: JobRequest) -> pa.Table:
+def _constant_rows(root: p.PhysicalNode, request: JobRequest) -> pa.Table:
     with _views(request, time_zone(request.zone)) as views:
 
         def made() -> DataFrame:
@@ -367,7 +365,7 @@ def _unread(node: b.TableSourceScan, sequenced: bool) -> TableRows:
     raise InternalError("a query over literal rows reads a table")
 
 
-def _shown(rows: Relation, root: b.BatchNode, request: JobRequest) -> Relation:
+def _shown(rows: Relation, root: p.PhysicalNode, request: JobRequest) -> Relation:
     """What is collected of the rows of ``root``."""
     kept = _enforcing(rows, root, root.fields, request)
     if not request.text:
@@ -388,8 +386,8 @@ def _operators(frame: DataFrame, request: JobRequest) -> tuple[OperatorRows, ...
         return ()
 
 
-def _told_partitions(frame: DataFrame, root: b.BatchNode, request: JobRequest) -> list[PartitionsRead]:
-    reads = (node.table for node in b.all_of(root) if isinstance(node, b.TableSourceScan))
+def _told_partitions(frame: DataFrame, root: p.PhysicalNode, request: JobRequest) -> list[PartitionsRead]:
+    reads = (node.table for node in walk(root) if isinstance(node, b.TableSourceScan))
     if not (request.heard and any(table.partitioned_by for table in reads)):
         return []
     found = partitions_read(frame, request.name)
@@ -423,8 +421,7 @@ def _insert(sink: b.Sink, request: JobRequest, way: Way, seen: Seen) -> int:
     except BaseException:
         made.discard(1)
         raise
-    if isinstance(made, WorkingSink):
-        made.publish_with(request.application)
+    made.publish_with(request.application)
     made.publish(1, staged)
     made.finish()
     seen.rows_out.append(sum(map(rows_of, staged)))
@@ -437,12 +434,7 @@ def _staged(sink: b.Sink, made: Sink, request: JobRequest, way: Way, seen: Seen)
     scans = BatchScans.of(request)
     with _views(request, _settings(sink, request, way) | RUN_AT_ONCE) as views:
         frame = _frame_of(
-            sink,
-            request,
-            way,
-            views,
-            scans,
-            lambda rows: _run_at_once(sink, _enforcing(rows, sink, targets, request)),
+            sink, request, way, views, scans, lambda rows: _enforcing(rows, sink, targets, request)
         )
         with grouped(request.application.sparkContext, request.group, request.name):
             staging = made.stage(_as_deletes(frame) if sink.target.deletes else frame, 1)
@@ -459,7 +451,7 @@ def _as_deletes(frame: DataFrame) -> DataFrame:
 
 
 def _enforcing(
-    rows: Relation, root: b.BatchNode, targets: tuple[Field, ...], request: JobRequest
+    rows: Relation, root: p.PhysicalNode, targets: tuple[Field, ...], request: JobRequest
 ) -> Relation:
     names = tuple(f.name for f in root.fields)
     check = constraints(root, names, targets, request.config)

@@ -12,13 +12,13 @@ from tidemill.catalog.table import CatalogTable
 from tidemill.changelog.rowkind import INSERT_ONLY
 from tidemill.connectors import registry
 from tidemill.connectors.api import (
-    BatchSource,
     NamedTable,
     Source,
     SourceRequest,
 )
 from tidemill.connectors.metadata import metadata_columns
 from tidemill.errors import ValidationError
+from tidemill.physical import nodes as p
 from tidemill.physical.batch import nodes as b
 from tidemill.physical.batch.arrival import scans
 from tidemill.physical.batch.pushed import AggregatePushdown, aggregate_pushdown
@@ -26,7 +26,7 @@ from tidemill.physical.batch.view.attributes import Attributes
 from tidemill.plan.column_filters import column_filters
 from tidemill.runtime.compile.context import CompileContext, MakeSource
 from tidemill.runtime.compile.source import declared, source_request
-from tidemill.runtime.job_start import JobRequest, parallelism
+from tidemill.runtime.job.request import JobRequest, parallelism
 from tidemill.runtime.limited_rows import Stretch
 from tidemill.runtime.spark.batch_frames.frames import TableRows
 from tidemill.runtime.tables import make_source
@@ -39,7 +39,7 @@ class BatchScans:
 
     context: CompileContext
     stretch: Stretch | None = None
-    named: list[BatchSource] = field(default_factory=list)
+    named: list[Source] = field(default_factory=list)
 
     @classmethod
     def of(cls, request: JobRequest, stretch: Stretch | None = None) -> BatchScans:
@@ -60,8 +60,6 @@ class BatchScans:
         if self.stretch is not None and node is self.stretch.scan:
             return self.stretch.read(spark)
         source = self.context.make_source(wanted)
-        if not isinstance(source, BatchSource):
-            return source.read_all(spark)
         self.named.append(source)
         return source.named_table(spark)
 
@@ -79,18 +77,18 @@ class BatchScans:
         wanted = replace(_wanted(node, False, self.context), filters=asked.filters)
         return connector.grouped(wanted, asked.grouping)
 
-    def portioned(self, node: b.TableSourceScan) -> BatchSource | None:
+    def portioned(self, node: b.TableSourceScan) -> Source | None:
         """The source of ``node`` if parts of it can be read."""
         _check_insert_only(node.table, dict(node.options))
         source = self.context.make_source(_wanted(node, False, self.context))
-        return source if isinstance(source, BatchSource) and source.gives_portions else None
+        return source if source.gives_portions else None
 
     def check_read(self) -> None:
         for source in self.named:
             source.check_read()
 
 
-def how_read(root: b.BatchNode, zone: str) -> dict[int, Attributes]:
+def how_read(root: p.PhysicalNode, zone: str) -> dict[int, Attributes]:
     """By the id of a scan what reads its table, for EXPLAIN, where there is more than one way.
     Cost: looks at files."""
     context = _context({}, zone, 1, make_source)

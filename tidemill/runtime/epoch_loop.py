@@ -33,38 +33,36 @@ import pyarrow as pa
 from pyspark import Accumulator
 from pyspark.sql import SparkSession
 
-from tidemill.changelog.watermarks import END
 from tidemill.connectors.api import (
     GroupedSink,
-    JobSource,
     Offset,
     ReadLimit,
     Sink,
     Source,
-    SplitSource,
 )
 from tidemill.deep_calls import with_room
 from tidemill.errors import LostDriverError, LostProcessError, TidemillError
 from tidemill.operators.api import AGAIN
 from tidemill.runtime import graph as g
-from tidemill.runtime import hot_keys, timers
-from tidemill.runtime.checkpoint.directory import CheckpointDirectory, EpochCommit, EpochPlan, recorded
+from tidemill.runtime import hot_keys
+from tidemill.runtime.checkpoint.directory import CheckpointDirectory
+from tidemill.runtime.checkpoint.epochs import EpochCommit, EpochPlan, recorded
+from tidemill.runtime.event_time import timers
+from tidemill.runtime.event_time.epochs import EventTime
 from tidemill.runtime.late_table import LateTable
 from tidemill.runtime.limits import Limits
 from tidemill.runtime.look_ahead import looking_ahead
 from tidemill.runtime.outputs import CollectOutput, Made, Output, SinkOutput, run_outputs
-from tidemill.runtime.pace import Paces
 from tidemill.runtime.progress import EpochBegun, EpochProgress, JobEvent, JobResumed, so_far
 from tidemill.runtime.snapshots import Held, SnapshotRequests
 from tidemill.runtime.spark.block_files import block_folder
 from tidemill.runtime.spark.epoch.facts import EpochFacts
 from tidemill.runtime.spark.epoch.frames import EpochFrames
 from tidemill.runtime.spark.failures import translated
-from tidemill.runtime.spark.kernel import LATE_ROWS, EpochTime, Report, ReportParam
+from tidemill.runtime.spark.kernel import LATE_ROWS, Report, ReportParam
 from tidemill.runtime.spark.pools import in_turn
 from tidemill.runtime.spark.reading import is_reading
 from tidemill.runtime.spark.resident.epochs import ResidentEpochs
-from tidemill.runtime.splits import busy_splits, idle_splits
 from tidemill.runtime.stages import Stages
 from tidemill.state.cleanup import StateCollector
 from tidemill.state.slices import Slice, Slices, resliced
@@ -113,12 +111,11 @@ class StreamingJob:
     _stages: Stages = field(init=False)
     _limits: Limits = field(init=False)
     _single: set[str] = field(init=False)
-    _paces: Paces = field(init=False)
+    _event_time: EventTime = field(init=False)
     _whole: frozenset[str] = frozenset()
     """Operators that get their rows as they are, as combined ones once did not tell them enough, and
     projections that the JVM computes, as a kernel once could not."""
     _hot: hot_keys.Hot = field(default_factory=dict)
-    _started: int = 0
     _commit: EpochCommit = field(
         default_factory=lambda: EpochCommit(epoch=0, time=0, offsets={}, manifests={}, tokens={})
     )
@@ -132,9 +129,7 @@ class StreamingJob:
         self._report = self.spark.sparkContext.accumulator({}, ReportParam())
         nodes = [output.node for output in self.outputs.values()]
         self._stages, self._limits = with_room(lambda: Stages.of(nodes)), Limits(nodes)
-        self._paces = Paces(
-            paces={n.source: n.pace for n in self._nodes() if isinstance(n, g.AssignWatermark)}
-        )
+        self._event_time = EventTime(self.sources, list(self._nodes()))
         self._single = {n.operator for n in self._nodes() if isinstance(n, g.Keyed) and n.single}
 
     def run(self) -> None:
@@ -147,7 +142,7 @@ class StreamingJob:
             self.requests.close()
 
     def _run_epochs(self) -> None:
-        self._started = int(self.clock() * 1000)
+        self._event_time.started = int(self.clock() * 1000)
         self._recover()
         while not self.stopping.is_set():
             self.requests.answer(self._hold)
@@ -174,11 +169,10 @@ class StreamingJob:
 
     def _wait(self, seconds: float) -> None:
         """Waits for that long, or until the next timer is due."""
-        now, commit = self.clock(), self._commit
-        idle = self._paces.next_idle(self._active(), commit.watermarks, int(now * 1000))
-        for timer in (timers.earliest(commit.timers), idle):
-            if timer is not None:
-                seconds = min(seconds, timer / 1000 - now)
+        now = self.clock()
+        timer = self._event_time.next_timer(self._commit, int(now * 1000))
+        if timer is not None:
+            seconds = min(seconds, timer / 1000 - now)
         end = time.monotonic() + seconds
         while not self.stopping.wait(min(max(0.0, end - time.monotonic()), IDLE_POLL_SECONDS)):
             self.requests.answer(self._hold)
@@ -198,7 +192,7 @@ class StreamingJob:
     def _drain(self) -> None:
         """Runs one more epoch, without rows, at the end of time."""
         offsets: dict[str, Offset] = self._commit.offsets
-        timed = sorted(key for key in self._timed_sources() if self._commit.watermarks.get(key) != END)
+        timed = self._event_time.open(self._commit)
         if not timed or not all(key in offsets for key in self.sources):
             return
         plan = EpochPlan(
@@ -240,8 +234,7 @@ class StreamingJob:
         ranges pass with their process."""
         if plan.end.keys() != self.sources.keys():
             return False
-        sources = {key: s for key, s in self.sources.items() if isinstance(s, JobSource)}
-        return all(s.is_readable(plan.start[key], plan.end[key]) for key, s in sources.items())
+        return all(s.is_readable(plan.start[key], plan.end[key]) for key, s in self.sources.items())
 
     def _rescaled(self, state: Slices) -> Slices:
         """The state by the job's partitions. Another number of partitions may have written it."""
@@ -254,28 +247,28 @@ class StreamingJob:
 
     def _plan(self) -> EpochPlan | None:
         """Step 1; None if no source has new rows."""
-        start = {key: self._commit.offsets.get(key) for key in self.sources}
+        commit, event_time = self._commit, self._event_time
+        start = {key: commit.offsets.get(key) for key in self.sources}
         limit = self._limits.cut(self.settings.limit)
-        held = self._paces.held(self._commit.watermarks, frozenset(self._commit.idle))
+        held = event_time.held(commit)
         end = {
             key: s.next_offset(begin, limit) if begin is None or key not in held else begin
             for (key, s), begin in zip(self.sources.items(), start.values(), strict=True)
         }
-        ended = self._ended(end)
+        ended = event_time.ended(end)
         # A clock that is set back stands still: what is stored must not come from the future.
-        now = max(int(self.clock() * 1000), self._commit.time)
+        now = max(int(self.clock() * 1000), commit.time)
         busy = {key for key, s in self.sources.items() if not s.is_empty(start[key], end[key])}
-        idle = self._paces.idle(self._active(), self._commit.watermarks, now) - busy - held
-        news = self._ends(ended) or timers.due(self._commit.timers, now) or idle - set(self._commit.idle)
-        if not (busy or news):
+        idle = event_time.idle(commit, now) - busy - held
+        if not (busy or event_time.has_news(commit, ended, idle, now)):
             return None
         plan = EpochPlan(
-            epoch=self._commit.epoch + 1,
+            epoch=commit.epoch + 1,
             time=now,
             start=dict(start),
             end=end,
             ended=sorted(ended),
-            idle=sorted(idle | idle_splits(self._split_sources(), start, end, self._commit.active, now)),
+            idle=sorted(idle | event_time.idle_splits(commit, start, end, now)),
         )
         self.checkpoint.write_plan(plan)
         self.checkpoint.fault("planned")
@@ -308,7 +301,7 @@ class StreamingJob:
         self.checkpoint.forget_before(commit.epoch)  # step 5
         self._state_files.collect(self._manifests(), _touched(done), commit.epoch)
         seconds, job_id = self.clock() - begun, self.settings.job_id
-        mark = self._paces.least(commit.watermarks, frozenset(commit.idle))
+        mark = self._event_time.least_watermark(commit)
         self.on_progress(
             EpochProgress.of(plan, done, tokens, rows, seconds=seconds, job_id=job_id, watermark=mark)
         )
@@ -372,7 +365,7 @@ class StreamingJob:
             parallelism=self.settings.parallelism,
             report=self._report,
             stages=self._stages,
-            event_time=self._event_time(plan),
+            event_time=self._event_time.of_epoch(self._commit, plan),
             late=None if self.late is None else self.late.writer(plan.epoch),
             folder=folder,
             whole=self._whole,
@@ -408,9 +401,8 @@ class StreamingJob:
         if not (self.settings.resumable and self.checkpoint.is_owned):
             return
         for key, source in self.sources.items():
-            if isinstance(source, JobSource):
-                with suppress(TidemillError, OSError):
-                    source.stopped(self._commit.offsets.get(key))
+            with suppress(TidemillError, OSError):
+                source.stopped(self._commit.offsets.get(key))
 
     def _committed(self, plan: EpochPlan, report: Report, tokens: dict[str, list[str]]) -> EpochCommit:
         state = {op: dict(parts) for op, parts in self._state.items()}
@@ -424,21 +416,12 @@ class StreamingJob:
             offsets=dict(plan.end),
             manifests=recorded(state),
             tokens=tokens,
-            watermarks=self._watermarks(plan, report),
+            watermarks=self._event_time.watermarks_after(self._commit, plan, report),
             timers=timers.heard(self._commit.timers, report),
-            active=self._active_after(plan),
+            active=self._event_time.active_after(self._commit, plan),
             idle=plan.idle,
             hot=self._hot,
         )
-
-    def _watermarks(self, plan: EpochPlan, report: Report) -> dict[str, int]:
-        """The watermarks of the epoch, the same for every task. A source that has ended is at the end of
-        time."""
-        marks = dict(self._commit.watermarks)
-        for task in report.values():
-            marks.update(task["marks"])
-        marks.update(dict.fromkeys(plan.ended, END))
-        return marks
 
     def _publish(self, commit: EpochCommit) -> None:
         """Publishes the epoch. Sinks that can commit together do so; see ``GroupedSink``."""
@@ -457,65 +440,6 @@ class StreamingJob:
         for output in self.outputs.values():
             if isinstance(output, CollectOutput):
                 output.collector(epoch, rows)
-
-    # -- event time -------------------------------------------------------------------------------
-
-    def _event_time(self, plan: EpochPlan) -> EpochTime:
-        """Tells operators that the last rows of their sources have come, even if the epoch has no rows."""
-        due = timers.due(self._commit.timers, plan.time)
-        ended = frozenset(plan.ended)
-        if self._ends(set(ended)):
-            due |= {node.operator for node in self._clocked if node.clocked & ended}
-        if set(plan.idle) - set(self._commit.idle):
-            due |= {n.operator for n in self._nodes() if isinstance(n, g.Keyed) and n.works_by_time}
-        return EpochTime(
-            reached=self._commit.watermarks,
-            ended=ended,
-            idle=frozenset(plan.idle),
-            due=due,
-            previous=self._commit.time if self._commit.epoch else None,
-            relaxed=not self._paces.waits_for_all or bool(self._split_sources()),
-        )
-
-    def _active(self) -> dict[str, int]:
-        """When event-time sources last had rows. Time in which the job did not run does not count."""
-        return {s: max(self._commit.active.get(s, 0), self._started) for s in self._paces.paces}
-
-    def _active_after(self, plan: EpochPlan) -> dict[str, int]:
-        sources = {s: self.sources[s] for s in self._paces.paces}
-        busy = {s for s, source in sources.items() if not source.is_empty(plan.start[s], plan.end[s])}
-        busy |= busy_splits(self._split_sources(), plan.start, plan.end)
-        return {**self._commit.active, **dict.fromkeys(busy, plan.time)}
-
-    def _split_sources(self) -> dict[str, tuple[SplitSource, int]]:
-        """Those by event time, with the ms after which a split without rows is not waited for; 0 for
-        never."""
-        found: dict[str, tuple[SplitSource, int]] = {}
-        for key, pace in self._paces.paces.items():
-            source: object = self.sources[key]
-            if isinstance(source, SplitSource):
-                found[key] = source, pace.timeout
-        return found
-
-    def _ended(self, end: dict[str, Offset]) -> set[str]:
-        """The event-time sources that have nothing after ``end``."""
-        return {
-            key
-            for key in self._timed_sources()
-            if self.sources[key].is_bounded and self.sources[key].is_finished(end[key])
-        }
-
-    def _ends(self, ended: set[str]) -> bool:
-        """Whether the end of a source is new. Then waiting operators must be told, even without rows."""
-        return any(self._commit.watermarks.get(key) != END for key in ended)
-
-    def _timed_sources(self) -> set[str]:
-        marked = {node.source for node in self._nodes() if isinstance(node, g.AssignWatermark)}
-        return marked.union(*(node.clocked for node in self._clocked))
-
-    @property
-    def _clocked(self) -> list[g.Keyed]:
-        return [node for node in self._nodes() if isinstance(node, g.Keyed) and node.clocked]
 
     # -- facts ------------------------------------------------------------------------------------
 

@@ -24,7 +24,7 @@ from tidemill.functions.arrays.expressions import Projection
 from tidemill.operators.api import OperatorSpec, Summary
 from tidemill.operators.buckets import Buckets, Everywhere
 from tidemill.operators.window.assigners.attached import AttachedWindows
-from tidemill.runtime.pace import ALWAYS, Pace
+from tidemill.runtime.event_time.pace import ALWAYS, Pace
 from tidemill.types.physical import quote
 from tidemill.user_functions.calls import BoundScalar, BoundTable
 

@@ -10,7 +10,7 @@ import pyarrow as pa
 from tidemill.catalog.table import CatalogTable
 from tidemill.changelog.rowkind import INSERT_ONLY
 from tidemill.connectors import registry
-from tidemill.connectors.api import ArrowSink, Sink, SinkRequest
+from tidemill.connectors.api import Sink, SinkRequest
 from tidemill.errors import NotSupportedError, ValidationError
 from tidemill.runtime.spark.late_rows import LateWriter
 from tidemill.types import logical as t
@@ -27,8 +27,7 @@ class LateTable:
 
     def writer(self, epoch: int) -> LateWriter:
         """NotSupportedError if the tasks that find late rows cannot write to the table."""
-        sink: object = self.sink
-        stager = sink.stager(epoch) if isinstance(sink, ArrowSink) else None
+        stager = self.sink.stager(epoch)
         if stager is None:
             raise NotSupportedError(
                 "The table of late rows cannot be of this connector, or with these options",

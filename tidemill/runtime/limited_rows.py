@@ -12,9 +12,10 @@ from dataclasses import dataclass
 import pyarrow as pa
 from pyspark.sql import DataFrame, SparkSession
 
-from tidemill.connectors.api import BatchSource, Offset, ReadLimit
-from tidemill.physical.batch.nodes import BatchNode, TableSourceScan
+from tidemill.connectors.api import Offset, ReadLimit, Source
+from tidemill.physical.batch.nodes import TableSourceScan
 from tidemill.physical.batch.portions import Portioned
+from tidemill.physical.nodes import PhysicalNode
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -22,7 +23,7 @@ class Stretch:
     """The part (``start``, ``end``] of the table of ``scan``. ``is_rest``: nothing comes after it."""
 
     scan: TableSourceScan
-    source: BatchSource
+    source: Source
     start: Offset | None
     end: Offset
     is_rest: bool
@@ -34,7 +35,7 @@ class Stretch:
 
 
 def limited_rows(
-    asked: Portioned, source: BatchSource, run: Callable[[BatchNode, Stretch], pa.Table]
+    asked: Portioned, source: Source, run: Callable[[PhysicalNode, Stretch], pa.Table]
 ) -> pa.Table:
     """``run`` gives the rows of a plan that reads nothing but a stretch."""
     found: list[pa.Table] = []
@@ -47,7 +48,7 @@ def limited_rows(
     return pa.concat_tables(found).slice(asked.offset)
 
 
-def _stretches(asked: Portioned, source: BatchSource) -> Iterator[Stretch]:
+def _stretches(asked: Portioned, source: Source) -> Iterator[Stretch]:
     start: Offset | None = None
     for size in (*asked.sizes(), None):
         end = source.next_offset(start, ReadLimit(bytes=size))

@@ -11,7 +11,7 @@ import threading
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 
-from tidemill.connectors.api import JobSource, Offset, ReadLimit, Source
+from tidemill.connectors.api import Offset, ReadLimit, Source
 
 
 @contextmanager
@@ -35,7 +35,7 @@ def _looks(
     sources: Mapping[str, Source], offsets: Mapping[str, Offset], limit: ReadLimit
 ) -> Iterator[Callable[[], None]]:
     for key, source in sources.items():
-        look = source.ahead(offsets[key], limit) if isinstance(source, JobSource) else None
+        look = source.ahead(offsets[key], limit)
         if look is not None:
             yield look
 

@@ -10,7 +10,7 @@ import pyarrow as pa
 from pyspark.sql import DataFrame
 from pyspark.sql import functions as F
 
-from tidemill.connectors.api import ArrowSink, BatchMap, Sink
+from tidemill.connectors.api import BatchMap, Sink
 from tidemill.runtime import graph as g
 from tidemill.runtime.spark.epoch.frames import EpochFrames
 from tidemill.types.physical import quote
@@ -76,5 +76,4 @@ def _staged(frames: EpochFrames, output: SinkOutput, epoch: int) -> DataFrame:
 
 def stager_of(output: SinkOutput, epoch: int) -> BatchMap | None:
     """Stages a task's rows where they are made; None if the sink wants them elsewhere."""
-    sink: object = output.sink
-    return sink.stager(epoch) if isinstance(sink, ArrowSink) else None
+    return output.sink.stager(epoch)

@@ -10,8 +10,8 @@ from typing import Any, Self
 import pyarrow as pa
 from pyspark import Accumulator, SparkContext
 
-from tidemill.runtime.checkpoint.directory import EpochPlan
-from tidemill.runtime.job_plan import PlanNode
+from tidemill.runtime.checkpoint.epochs import EpochPlan
+from tidemill.runtime.job.plan import PlanNode
 from tidemill.runtime.spark.reading import is_reading, read_of, rows_read
 from tidemill.runtime.stage_runs import OperatorRows, SlowNode, SlowTask, StageRun
 

@@ -8,14 +8,14 @@ from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as F
 
 from tidemill.changelog.rowkind import SEQUENCE_COLUMN
-from tidemill.connectors.api import Offset, ReadLimit
+from tidemill.connectors.api import Offset, ReadLimit, Source
 from tidemill.types.physical import quote
 
 ROWS = "rows"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class ValuesSource:
+class ValuesSource(Source):
     """``rows``: typed Spark SQL literals. ``columns``: their names. ``bounded``: nothing comes after them."""
 
     columns: tuple[str, ...]
@@ -60,7 +60,7 @@ class ValuesSource:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class FrameSource:
+class FrameSource(Source):
     """A Spark DataFrame as a bounded, insert-only source, which one epoch reads completely.
 
     The frame must give the same rows each time it runs. It decides their order.

@@ -26,8 +26,11 @@ from tidemill.files.file_snapshot import file_snapshot
 from tidemill.physical import nodes as p
 from tidemill.plan import nodes as n
 from tidemill.plan.constants import is_constant, literal_rows
-from tidemill.runtime import batch_job, job_start
-from tidemill.runtime.job_start import JobRequest
+from tidemill.plan.optimizer import optimize
+from tidemill.runtime import batch_job
+from tidemill.runtime.job.request import JobRequest
+from tidemill.runtime.job.running import RunningJob
+from tidemill.runtime.job.start import InsertsStart, start_query
 from tidemill.runtime.progress import (
     ExchangesBlocked,
     FunctionsChanged,
@@ -36,7 +39,6 @@ from tidemill.runtime.progress import (
     StateTakenOver,
     unheard,
 )
-from tidemill.runtime.running_job import RunningJob
 from tidemill.runtime.spark.session import spark_application
 from tidemill.session import planning
 from tidemill.session.bundles import bundled
@@ -70,7 +72,7 @@ def is_batch(context: SessionContext) -> bool:
 def run_query(context: SessionContext, plan: n.LogicalNode) -> TableResult:
     """Runs a SELECT. In batch mode the result is complete on return; in streaming mode rows arrive per
     epoch."""
-    optimized = planning.optimized(plan)
+    optimized = optimize(plan)
     if is_batch(context):
         rows_without_job = _literal_table(context, optimized)
         if rows_without_job is not None:
@@ -86,7 +88,7 @@ def run_query(context: SessionContext, plan: n.LogicalNode) -> TableResult:
         return _constant(context, optimized, config)
     request = replace(job_request(context, "select", place), config=config)
     rows = EpochRows()
-    job = QueryJob(rows=rows, job=job_start.start_query(node, rows.put, request))
+    job = QueryJob(rows=rows, job=start_query(node, rows.put, request))
     return _result(context, plan.fields, job.epochs(), job, changelog=True)
 
 
@@ -138,7 +140,7 @@ def starter(
     name: str,
     place: str = "",
     written: Sequence[s.Insert] = (),
-) -> job_start.InsertsStart:
+) -> InsertsStart:
     """The start of INSERTs as one streaming job, with its state in ``place``. ``written``: the statements,
     which the job's record keeps."""
     config = bundled(context.configuration, sinks)
@@ -146,11 +148,11 @@ def starter(
     query = kept_query(context, written) if place else {}
     request = replace(job_request(context, name, place), config=config, query=query)
     roots = [node for node in planned if isinstance(node, p.Sink)]
-    return job_start.InsertsStart(roots, request)
+    return InsertsStart(roots, request)
 
 
 def optimized_insert(sink: n.Sink) -> n.Sink:
-    optimized = planning.optimized(sink)
+    optimized = optimize(sink)
     assert isinstance(optimized, n.Sink)
     return optimized
 
@@ -158,7 +160,7 @@ def optimized_insert(sink: n.Sink) -> n.Sink:
 def frame(context: SessionContext, plan: n.LogicalNode) -> DataFrame:
     """The plan as a lazy batch frame."""
     with file_snapshot():
-        root = planning.batch(context, planning.optimized(plan))
+        root = planning.batch(context, optimize(plan))
         return batch_job.batch_frame(root, job_request(context, "frame"))
 
 

@@ -16,7 +16,6 @@ from tidemill.config.option import Configuration
 from tidemill.deep_calls import with_room
 from tidemill.errors import NotSupportedError
 from tidemill.files.file_snapshot import file_snapshot
-from tidemill.physical.batch.nodes import BatchNode
 from tidemill.physical.batch.view.flink_view import flink_view
 from tidemill.physical.batch.view.text import Runs, batch_graph, exchange_modes, explain_batch_text
 from tidemill.physical.explain.advice import advice_of
@@ -24,10 +23,12 @@ from tidemill.physical.explain.text import execution_graph, explain_text
 from tidemill.physical.nodes import PhysicalNode, Sink
 from tidemill.plan import nodes as n
 from tidemill.plan.once import once_per_node
-from tidemill.runtime import batch_job, batch_scans, job_start
+from tidemill.plan.optimizer import optimize
+from tidemill.runtime import batch_job, batch_scans
 from tidemill.runtime.compile.result import result_node
 from tidemill.runtime.execution_text import combined, execution_text
 from tidemill.runtime.graph import ExecNode
+from tidemill.runtime.job.graphs import unread_job
 from tidemill.runtime.spark.resident.fitness import unfit
 from tidemill.runtime.spark.settings import chosen_master
 from tidemill.session import execution, planning
@@ -56,10 +57,10 @@ def text(context: SessionContext, plans: Sequence[n.LogicalNode], details: tuple
         with file_snapshot():
             return _batch_text(context, plans, wanted)
     config = bundled(context.configuration, plans)
-    optimized = [planning.optimized(plan) for plan in plans]
+    optimized = [optimize(plan) for plan in plans]
     run = planning.physical_job(config, optimized)
     # What cannot run is not shown either.
-    job = job_start.unread_job(run, config, frames=context.frames, zone=context.time_zone)
+    job = unread_job(run, config, frames=context.frames, zone=context.time_zone)
     views = planning.flink_views(config, optimized)
     shown = _shown(plans, views, run, wanted, combined(*job), config)
     if _EXECUTION_PLAN not in wanted:
@@ -73,7 +74,7 @@ def _epochs(
     outputs: Mapping[str, ExecNode],
     config: Configuration,
 ) -> str:
-    """Whether epochs are resident; '' if nobody has asked for that."""
+    """Whether epochs are resident; '' if the option is off."""
     if not config.read(RESIDENT):
         return ""
     master = active_master() or chosen_master(config)
@@ -89,7 +90,7 @@ def _epochs(
 
 
 def _batch_text(context: SessionContext, plans: Sequence[n.LogicalNode], wanted: set[str]) -> str:
-    run = [planning.batch(context, planning.optimized(plan)) for plan in plans]
+    run = [planning.batch(context, optimize(plan)) for plan in plans]
     views = with_room(lambda: [flink_view(root, context.configuration) for root in run])
     runs = [
         {**batch_scans.how_read(root, context.time_zone), **_exchanges(context, root, view)}
@@ -101,7 +102,7 @@ def _batch_text(context: SessionContext, plans: Sequence[n.LogicalNode], wanted:
     return shown + _graph(with_room(lambda: batch_graph(views, _parallelism(context.configuration))))
 
 
-def _exchanges(context: SessionContext, root: BatchNode, view: BatchNode) -> Runs:
+def _exchanges(context: SessionContext, root: PhysicalNode, view: PhysicalNode) -> Runs:
     """Spark is asked only where a way was."""
     if SHUFFLE_MODE.key not in context.configuration:
         return {}

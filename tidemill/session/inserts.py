@@ -17,12 +17,15 @@ from tidemill.files.file_snapshot import file_snapshot
 from tidemill.files.storage import Storage
 from tidemill.physical.batch import nodes as b
 from tidemill.plan import nodes as n
-from tidemill.runtime import batch_job, job_start
+from tidemill.plan.optimizer import optimize
+from tidemill.runtime import batch_job
 from tidemill.runtime.checkpoint.directory import CheckpointDirectory
 from tidemill.runtime.checkpoint.evolution import Evolution, backfilled, evolution
 from tidemill.runtime.checkpoint.identity import JobIdentity, changed_functions
 from tidemill.runtime.checkpoint.savepoint import Savepoint
-from tidemill.runtime.job_identity import job_identity
+from tidemill.runtime.job.graphs import state_names, unread_job
+from tidemill.runtime.job.identity import job_identity
+from tidemill.runtime.job.start import InsertsStart
 from tidemill.runtime.progress import StateTakenOver
 from tidemill.runtime.replay.backfill import Backfill, has_same_results
 from tidemill.runtime.restarts.job import RestartingJob
@@ -86,7 +89,7 @@ def alter_job(
     found = state_under(context, sinks, job.directory)
     start = starter(context, sinks, job.name, job.directory, written)
     former = job.restart
-    assert isinstance(former, job_start.InsertsStart)
+    assert isinstance(former, InsertsStart)
     if is_backfilled(context) and not (found.is_same and has_same_results(former, start)):
         _backfill(job, Backfill.of(former, start))
         _tell(start, found, job.job_id)
@@ -111,9 +114,7 @@ def _backfill(job: RestartingJob, made: Backfill) -> None:
         raise
 
 
-def _backfill_at_start(
-    context: SessionContext, start: job_start.InsertsStart, sinks: Sequence[n.Sink]
-) -> None:
+def _backfill_at_start(context: SessionContext, start: InsertsStart, sinks: Sequence[n.Sink]) -> None:
     """Prepares the directory of ``start`` as if its INSERTs had run from the beginning. If that is not
     possible, it raises StateError or NotSupportedError and changes nothing."""
     config = start.request.config
@@ -136,9 +137,7 @@ def _backfill_at_start(
     _tell(start, found, job_id)
 
 
-def _former(
-    context: SessionContext, left: Savepoint, start: job_start.InsertsStart
-) -> job_start.InsertsStart:
+def _former(context: SessionContext, left: Savepoint, start: InsertsStart) -> InsertsStart:
     """The INSERTs of the job that made the savepoint ``left``. StateError if they are not known, or if their
     meaning has changed since."""
     session, written = former_session(left.identity.query, context, left.what)
@@ -161,7 +160,7 @@ def _former(
     return made
 
 
-def _tell(start: job_start.InsertsStart, found: Evolution, job_id: str) -> None:
+def _tell(start: InsertsStart, found: Evolution, job_id: str) -> None:
     changes = tuple(map(str, backfilled(found).changes))
     start.request.on_event(StateTakenOver(job_id=job_id, changes=changes))
 
@@ -181,10 +180,10 @@ def state_under(context: SessionContext, plans: Sequence[n.LogicalNode], place: 
 def _identity(context: SessionContext, plans: Sequence[n.LogicalNode], left: Savepoint) -> JobIdentity:
     """The identity of a job of these plans that resumes from the savepoint ``left``."""
     config = bundled(context.configuration, plans)
-    roots = planning.physical_job(config, [planning.optimized(plan) for plan in plans])
-    names = job_start.state_names(left.identity, left.commit)
+    roots = planning.physical_job(config, [optimize(plan) for plan in plans])
+    names = state_names(left.identity, left.commit)
     zone = context.time_zone
-    _, compiled = job_start.unread_job(roots, config, frames=context.frames, zone=zone, names=names)
+    _, compiled = unread_job(roots, config, frames=context.frames, zone=zone, names=names)
     return job_identity(roots, compiled, "", left.identity.rules)
 
 

@@ -1,4 +1,4 @@
-"""From statement trees to plans: bind, optimise, choose physical nodes. Nothing runs here.
+"""From statement trees to plans: bind, choose physical nodes. Nothing runs here.
 
 A plan goes by what the user set (``table.exec.mini-batch.enabled`` unset is off, as in Flink).
 """
@@ -13,7 +13,6 @@ from tidemill.config import registry as options
 from tidemill.config.option import Configuration
 from tidemill.connectors import registry as connectors
 from tidemill.deep_calls import with_room
-from tidemill.physical.batch.nodes import BatchNode
 from tidemill.physical.batch.planner import plan_batch
 from tidemill.physical.context import PlannerContext
 from tidemill.physical.explain.view.flink_view import flink_view
@@ -22,30 +21,18 @@ from tidemill.physical.planner import plan_job
 from tidemill.physical.traits.mini_batch import mini_batch_config
 from tidemill.plan import nodes as n
 from tidemill.plan.binder.binder import Binder
-from tidemill.plan.binder.environment import Environment
-from tidemill.plan.optimizer import optimize
 from tidemill.session.context import SessionContext
-from tidemill.session.plan_cache import DependencyRecorder, PlanCache, RecordedEnvironment
 from tidemill.session.schema.columns import TypeOf
 from tidemill.session.schema.places import place_of
 from tidemill.sql import statements as s
 from tidemill.sql.parser import parse_statement
 from tidemill.types.logical import Field, LogicalType
 
-_BOUND = PlanCache[Environment, n.LogicalNode]()
-_OPTIMIZED = PlanCache[None, n.LogicalNode]()
-_BATCH = PlanCache[None, BatchNode]()
-"""The latter by what they are made of, which is kept with them: its identity stays its own."""
-
 
 def bind(context: SessionContext, query: s.Query) -> n.LogicalNode:
     """The query's plan as written; its fields are the result's columns."""
     options.check_all(context.configuration)
-    home = context.current_catalog, context.current_database
-    key = query.text, query.position, home, frozenset(context.options.items())
-    return _BOUND.get(
-        key, context, lambda asked: Binder(RecordedEnvironment(context, asked)).bind_query(query.tree)
-    )
+    return Binder(context).bind_query(query.tree)
 
 
 def column_names(context: SessionContext, query: s.Query) -> tuple[str, ...]:
@@ -84,17 +71,9 @@ def _planner(config: Configuration) -> PlannerContext:
     )
 
 
-def batch(context: SessionContext, logical: n.LogicalNode) -> BatchNode:
+def batch(context: SessionContext, logical: n.LogicalNode) -> PhysicalNode:
     """The batch plan of an optimised logical plan, to run or to show."""
-    config = context.configuration
-
-    def planned(asked: DependencyRecorder[None]) -> BatchNode:
-        def size(scan: n.Scan | n.FrameScan) -> int | None:
-            return asked(lambda _: table_size(scan))
-
-        return with_room(lambda: plan_batch(logical, config, size))
-
-    return _BATCH.get((id(logical), frozenset(config.items())), None, planned, made_from=logical)
+    return with_room(lambda: plan_batch(logical, context.configuration, table_size))
 
 
 def table_size(scan: n.Scan | n.FrameScan) -> int | None:
@@ -102,10 +81,6 @@ def table_size(scan: n.Scan | n.FrameScan) -> int | None:
     if isinstance(scan, n.FrameScan):
         return None
     return connectors.connector(dict(scan.options)).size(scan.table, dict(scan.options))
-
-
-def optimized(logical: n.LogicalNode) -> n.LogicalNode:
-    return _OPTIMIZED.get(id(logical), None, lambda _: optimize(logical), made_from=logical)
 
 
 def source_kinds(table: CatalogTable, given: Mapping[str, str]) -> frozenset[RowKind]:

@@ -17,6 +17,7 @@ from typing import TYPE_CHECKING, Any, TextIO
 import pyarrow as pa
 
 from tidemill.changelog.rowkind import RowKind
+from tidemill.functions.text.cast import cast
 from tidemill.session import tableau, values
 from tidemill.session.frames import folded_pandas
 from tidemill.session.job import JobHandle
@@ -121,8 +122,12 @@ class TableResult:
         if self.is_text:
             return (str(carried[0]).rstrip() for _, carried in self._rows)
         lay_out = tableau.stream_lines if self.changelog else tableau.batch_lines
-        show = values.shown_text if self.rendered else values.text
-        return lay_out(self.fields, self._rows, max_width=self.max_width, zone=self.zone, show=show)
+        return lay_out(self.fields, self._rows, max_width=self.max_width, zone=self.zone, show=self.show)
+
+    @property
+    def show(self) -> tableau.Show:
+        """How values are shown: as CAST to STRING, unless the job made them text already."""
+        return values.or_rendered(cast) if self.rendered else cast
 
     def to_pandas(self) -> pd.DataFrame:
         """All rows. The changes of a changelog are applied, so only the final rows are left."""

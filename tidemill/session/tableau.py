@@ -13,9 +13,9 @@ import unicodedata
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from functools import singledispatch
 from itertools import chain, islice
-from typing import Any
 
-from tidemill.session import values
+from tidemill.functions.text.cast import cast
+from tidemill.functions.text.style import Write
 from tidemill.session.row_decoder import ChangelogRow
 from tidemill.types import logical as t
 
@@ -25,7 +25,8 @@ _CONTROLS |= {ord("\n"): "\\n", ord("\r"): "\\r", ord("\t"): "\\t", 0x2028: "\\u
 _OP = "op"
 SAMPLE = 1000
 """Rows of a finished result that are read before its first line."""
-Show = Callable[[t.LogicalType, Any, dt.tzinfo], str]
+Show = Callable[[t.LogicalType, dt.tzinfo], Write]
+"""How values of a type are written in a time zone."""
 
 
 def stream_lines(
@@ -34,7 +35,7 @@ def stream_lines(
     *,
     max_width: int,
     zone: dt.tzinfo,
-    show: Show = values.text,
+    show: Show = cast,
 ) -> Iterator[str]:
     """The lines of a changelog, each as soon as its row is there."""
     widths = [2, *_stream_widths(fields, max_width)]
@@ -48,7 +49,7 @@ def batch_lines(
     *,
     max_width: int,
     zone: dt.tzinfo,
-    show: Show = values.text,
+    show: Show = cast,
 ) -> Iterator[str]:
     """The lines of a finished result, of which ``SAMPLE`` rows are read ahead."""
     shown = _shown(fields, rows, zone, show, False)
@@ -74,18 +75,19 @@ def vertical_lines(
     rows: Iterable[ChangelogRow],
     *,
     zone: dt.tzinfo,
-    show: Show = values.text,
+    show: Show = cast,
     op: bool,
 ) -> Iterator[str]:
     """A line for each column, uncut, as rows come; ``op`` says the row's kind above it."""
     titles = [visible(f.name) for f in fields]
     widest = max(map(_width, titles), default=0)
     names = [" " * (widest - _width(n)) + n for n in titles]
+    writes = [show(f.type, zone) for f in fields]
     count = 0
     for count, (kind, carried) in enumerate(rows, start=1):
         yield f"-[ row {count}{f', {kind.short}' if op else ''} ]".ljust(widest + 24, "-")
-        for name, field, value in zip(names, fields, carried, strict=True):
-            lines = (NULL if value is None else show(field.type, value, zone)).split("\n")
+        for name, write, value in zip(names, writes, carried, strict=True):
+            lines = (NULL if value is None else write(value)).split("\n")
             yield f"{name} | " + f"\n{' ' * widest} | ".join(map(visible, lines))
     yield f"{count} row{'s' if count != 1 else ''} in set" if count else "Empty set"
 
@@ -113,11 +115,9 @@ def _border(widths: list[int]) -> str:
 def _shown(
     fields: Sequence[t.Field], rows: Iterable[ChangelogRow], zone: dt.tzinfo, show: Show, op: bool
 ) -> Iterator[list[str]]:
+    writes = [show(f.type, zone) for f in fields]
     for kind, carried in rows:
-        cells = [
-            NULL if v is None else visible(show(f.type, v, zone))
-            for f, v in zip(fields, carried, strict=True)
-        ]
+        cells = [NULL if v is None else visible(write(v)) for write, v in zip(writes, carried, strict=True)]
         yield [kind.short, *cells] if op else cells
 
 

@@ -14,7 +14,7 @@ from tidemill.files.storage import Storage
 from tidemill.runtime.checkpoint.directory import CheckpointDirectory
 from tidemill.runtime.checkpoint.ownership import undisturbed
 from tidemill.runtime.checkpoint.savepoint import Savepoint
-from tidemill.runtime.job_start import InsertsStart
+from tidemill.runtime.job.start import InsertsStart
 from tidemill.runtime.replay.captured import KeptRows
 from tidemill.runtime.replay.verify import Finding, check_verifiable, compared, copied
 from tidemill.runtime.restarts.job import RestartingJob

@@ -16,7 +16,7 @@ from tidemill.spark_internals.java import jvm
 from tidemill.spark_internals.versions import CLASS_LOOKUPS, is_on
 
 
-class _Class(JavaClass):  # type: ignore[misc]
+class _Class(JavaClass):  # type: ignore[misc]  # Py4J has no types
     """Fields are asked for each time: they change."""
 
     def __getattr__(self, name: str) -> Any:
@@ -26,7 +26,7 @@ class _Class(JavaClass):  # type: ignore[misc]
         return attribute
 
 
-class _View(JVMView):  # type: ignore[misc]
+class _View(JVMView):  # type: ignore[misc]  # Py4J has no types
     """A name of no class yet is asked for again: it may be imported meanwhile."""
 
     def __getattr__(self, name: str) -> Any:

@@ -151,7 +151,7 @@ def _nested(code: CodeType) -> Iterator[CodeType]:
 def _is_set(cell: Any) -> bool:
     """Whether a variable around a function has a value so far."""
     try:
-        cell.cell_contents  # noqa: B018
+        cell.cell_contents  # noqa: B018 - an empty cell raises
     except ValueError:
         return False
     return True

@@ -10,9 +10,9 @@ from typing import cast
 import pytest
 
 from tidemill.errors import StateError
+from tidemill.runtime.job.running import RunningJob
 from tidemill.runtime.restarts.job import RestartingJob
 from tidemill.runtime.restarts.strategy import NoRestart
-from tidemill.runtime.running_job import RunningJob
 from tidemill.runtime.snapshots import Held, SnapshotRequests
 
 

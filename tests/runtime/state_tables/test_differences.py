@@ -13,7 +13,7 @@ import pytest
 
 from tidemill.changelog.hashing import hash_columns
 from tidemill.files.storage import Storage
-from tidemill.runtime.checkpoint.directory import EpochCommit
+from tidemill.runtime.checkpoint.epochs import EpochCommit
 from tidemill.runtime.checkpoint.identity import JobIdentity
 from tidemill.runtime.checkpoint.savepoint import Savepoint, Snapshot
 from tidemill.runtime.state_tables.differences import FIELDS, Differences, tasks_of

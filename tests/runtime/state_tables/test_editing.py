@@ -16,7 +16,7 @@ from tidemill.changelog.rowkind import RowKind
 from tidemill.connectors.worker_errors import WorkerError, find_error
 from tidemill.errors import NotSupportedError, StateError, ValidationError
 from tidemill.files.storage import Storage
-from tidemill.runtime.checkpoint.directory import EpochCommit
+from tidemill.runtime.checkpoint.epochs import EpochCommit
 from tidemill.runtime.checkpoint.identity import JobIdentity
 from tidemill.runtime.checkpoint.savepoint import Savepoint, Snapshot
 from tidemill.runtime.state_tables.editing import Edit, SavepointSink, claim, parts_of, sink_of

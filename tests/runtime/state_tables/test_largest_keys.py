@@ -10,7 +10,7 @@ import pyarrow as pa
 
 from tidemill.changelog.hashing import hash_columns
 from tidemill.files.storage import Storage
-from tidemill.runtime.checkpoint.directory import EpochCommit
+from tidemill.runtime.checkpoint.epochs import EpochCommit
 from tidemill.runtime.checkpoint.identity import JobIdentity
 from tidemill.runtime.checkpoint.savepoint import Savepoint, Snapshot
 from tidemill.runtime.state_tables.largest_keys import LargestKeys, tasks_of

@@ -14,7 +14,7 @@ from tidemill.changelog.hashing import hash_columns
 from tidemill.connectors.api import SourceRequest
 from tidemill.errors import NotSupportedError, StateError, ValidationError
 from tidemill.files.storage import Storage
-from tidemill.runtime.checkpoint.directory import EpochCommit
+from tidemill.runtime.checkpoint.epochs import EpochCommit
 from tidemill.runtime.checkpoint.identity import JobIdentity
 from tidemill.runtime.checkpoint.operator_schema import OperatorSchema
 from tidemill.runtime.checkpoint.savepoint import Savepoint, Snapshot

@@ -19,7 +19,7 @@ from tidemill.connectors.worker_errors import WorkerError
 from tidemill.errors import NotSupportedError
 from tidemill.files.storage import Storage
 from tidemill.operators.join.state import multiset_layout, records_layout
-from tidemill.runtime.checkpoint.directory import EpochCommit
+from tidemill.runtime.checkpoint.epochs import EpochCommit
 from tidemill.runtime.checkpoint.identity import JobIdentity
 from tidemill.runtime.checkpoint.operator_schema import OperatorSchema
 from tidemill.runtime.checkpoint.savepoint import Savepoint, Snapshot

@@ -9,14 +9,14 @@ import pyarrow as pa
 
 from tidemill.catalog.table import CatalogTable
 from tidemill.changelog.rowkind import RowKind
-from tidemill.connectors.api import BatchMap, Connector, SinkRequest
+from tidemill.connectors.api import BatchMap, Connector, Sink, SinkRequest
 from tidemill.connectors.arrow_maps import map_batches
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame
 
 
-class BlackholeSink:
+class BlackholeSink(Sink):
     def stage(self, frame: DataFrame, epoch: int) -> DataFrame:
         return map_batches(frame, _swallow, "token STRING")
 

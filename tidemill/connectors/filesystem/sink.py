@@ -27,6 +27,7 @@ from typing import TYPE_CHECKING
 import pyarrow as pa
 from pyspark.sql import functions as F
 
+from tidemill.connectors.api import Sink
 from tidemill.connectors.arrow_maps import map_batches
 from tidemill.connectors.filesystem.listing import list_files_or_none
 from tidemill.connectors.filesystem.partition_commit import PartitionMarkers
@@ -45,7 +46,7 @@ _WANTED = "wanted"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class FileSink:
+class FileSink(Sink):
     table: str
     storage: Storage
     encoder: Encoder

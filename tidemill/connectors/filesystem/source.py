@@ -21,7 +21,7 @@ import pyarrow as pa
 from pyspark.sql import DataFrame
 
 from tidemill.changelog.rowkind import KIND_COLUMN, SEQUENCE_COLUMN
-from tidemill.connectors.api import JobSource, NamedTable, Offset, ReadLimit, ReadTasks
+from tidemill.connectors.api import ArrowSource, NamedTable, Offset, ReadLimit, ReadTasks
 from tidemill.connectors.filesystem.changes import (
     check_kept,
     check_replaced,
@@ -60,7 +60,7 @@ _SEARCHED_SPLITS = 100
 
 
 @dataclass(frozen=True, kw_only=True)
-class FileSource(JobSource):
+class FileSource(ArrowSource):
     """``pattern``: source.path.regex-pattern, matched against whole paths. ``interval``: seconds between two
     listings of a watched directory, None if it is not watched. ``native``: the scan by which Spark reads the
     files of a batch query, None if our decoders read them; ``chosen``: the only paths to read, None for all;
@@ -222,7 +222,7 @@ class FileSource(JobSource):
             position = repaired(self.storage, self.log.storage, position)
         files = tuple(self.log.taken(position))
         check_kept(self.storage, files, appends=self.reader.appends)
-        return FileHistory(source=self, files=files, last=position.position, is_bounded=ended)
+        return FileHistory(source=self, files=files, last=position.position, bounded=ended)
 
     def position(self, offset: Offset | None) -> FilePosition:
         return from_json(offset, self.storage.shown(""))

@@ -12,7 +12,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 import pyarrow.csv as csv
 
-from tidemill.connectors.formats.text_rendering import by_distinct
+from tidemill.functions.text.format_columns import by_distinct, joined
 from tidemill.types import logical as t
 from tidemill.types.logical import Field
 from tidemill.types.python_values import readable
@@ -77,8 +77,4 @@ def _(kind: t.ArrayType, values: pa.Array) -> pa.Array:
     if not isinstance(kind.element, t.ArrayType):
         elements = pc.binary_join_element_wise('"', elements, '"', "")
     quoted = pc.fill_null(elements, "NULL")
-    lengths = pc.fill_null(pc.list_value_length(values), 0)
-    offsets = pa.concat_arrays([pa.array([0], pa.int32()), pc.cumulative_sum(lengths).cast(pa.int32())])
-    joined = pc.binary_join(pa.ListArray.from_arrays(offsets, quoted), ",")
-    literal = pc.binary_join_element_wise("{", joined, "}", "")
-    return pc.if_else(values.is_valid(), literal, pa.scalar(None, pa.string()))
+    return pc.binary_join_element_wise("{", joined(values, quoted, ","), "}", "")

@@ -16,6 +16,7 @@ from collections.abc import Hashable, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
+from tidemill.connectors.api import GroupedSink
 from tidemill.connectors.arrow_maps import map_batches
 from tidemill.connectors.jdbc import epochs, fitting
 from tidemill.connectors.jdbc.failures import DATABASE_ERRORS, failure
@@ -31,7 +32,7 @@ if TYPE_CHECKING:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class JdbcSink:
+class JdbcSink(GroupedSink):
     """``name``: the sink's own, stable over restarts; ``directory``: its own below ``staging``; ``patience``
     in seconds; ``ordered`` as in SinkRequest."""
 

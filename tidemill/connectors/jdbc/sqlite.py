@@ -18,6 +18,7 @@ from tidemill.connectors.jdbc.target import TargetTable, listed, quote
 from tidemill.connectors.worker_errors import WorkerError
 from tidemill.errors import ConnectorError
 from tidemill.files.storage import Storage
+from tidemill.functions.text.times import clock, local, timestamp
 from tidemill.types import logical as t
 from tidemill.types.logical import Field
 from tidemill.types.python_values import python_values
@@ -77,19 +78,13 @@ def binder(kind: t.LogicalType) -> Callable[[Any], Any]:
 
 
 def _moment(value: datetime) -> str:
-    return value.strftime("%Y-%m-%d %H:%M:%S") + (f".{value.microsecond:06d}" if value.microsecond else "")
-
-
-def _time(millis: int) -> str:
-    seconds = millis // 1000
-    text = f"{seconds // 3600:02d}:{seconds // 60 % 60:02d}:{seconds % 60:02d}"
-    return text + (f".{millis % 1000:03d}" if millis % 1000 else "")
+    return timestamp(value, 6 if value.microsecond else 0)
 
 
 _BINDERS: dict[type[t.LogicalType], Callable[[Any], Any]] = {
     t.DecimalType: lambda v: format(Decimal(v), "f"),
     t.DateType: date.isoformat,
-    t.TimeType: _time,
+    t.TimeType: lambda millis: clock(millis, 3 if millis % 1000 else 0),
     t.TimestampType: _moment,
-    t.LocalZonedTimestampType: lambda v: _moment(v.astimezone(UTC)),
+    t.LocalZonedTimestampType: lambda v: _moment(local(v, UTC)),
 }

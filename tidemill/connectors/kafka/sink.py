@@ -21,7 +21,7 @@ import pyarrow as pa
 
 from tidemill.catalog.table import ColumnKind
 from tidemill.changelog.rowkind import INSERT_ONLY
-from tidemill.connectors.api import SinkRequest
+from tidemill.connectors.api import GroupedSink, SinkRequest
 from tidemill.connectors.arrow_maps import map_batches
 from tidemill.connectors.kafka import properties
 from tidemill.connectors.kafka.fields import KeyAndValue
@@ -40,7 +40,7 @@ if TYPE_CHECKING:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class KafkaSink:
+class KafkaSink(GroupedSink):
     """``directory``: its own below ``staging``; ``keys`` as of KafkaStager; ``partitioner``: default, fixed
     or round-robin; ``ordered`` as in SinkRequest; ``kind``: what sinks share that are sent together."""
 

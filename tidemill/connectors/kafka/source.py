@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING
 from pyspark.sql import DataFrame
 
 from tidemill.changelog.rowkind import KIND_COLUMN, SEQUENCE_COLUMN
-from tidemill.connectors.api import JobSource, Offset, ReadLimit, ReadTasks, Splits
+from tidemill.connectors.api import ArrowSource, Offset, ReadLimit, ReadTasks, Splits, SplitSource
 from tidemill.connectors.histories import SourceHistory
 from tidemill.connectors.kafka.bounds import begins, stops
 from tidemill.connectors.kafka.cluster import KafkaCluster, Topic
@@ -34,7 +34,7 @@ if TYPE_CHECKING:
 
 
 @dataclass(slots=True, kw_only=True)
-class KafkaSource(JobSource):
+class KafkaSource(ArrowSource, SplitSource):
     """``names`` of topics, or the ``pattern`` of them; ``group``: the consumer group, '' for none; ``reset``:
     where to go on, earliest or latest, if offsets are gone, '' for an error; ``interval``: seconds between
     two looks for new topics and partitions, 0 for none. ``timed``: the table has a watermark."""
@@ -94,7 +94,7 @@ class KafkaSource(JobSource):
                     f"topic '{topic}', partition {partition} begins at offset {first} now, and was read from "
                     f"offset {begin} on"
                 )
-        return KafkaHistory(source=self, last=position, is_bounded=ended)
+        return KafkaHistory(source=self, last=position, bounded=ended)
 
     def is_empty(self, start: Offset | None, end: Offset) -> bool:
         return not ranges(start, end)
@@ -248,7 +248,7 @@ class KafkaSource(JobSource):
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class KafkaHistory(SourceHistory[KafkaSource]):
+class KafkaHistory(SourceHistory[KafkaSource], SplitSource):
     """The messages up to ``last``; all partitions come to their ends together."""
 
     last: KafkaPosition

@@ -16,6 +16,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
+from tidemill.connectors.api import Sink
 from tidemill.connectors.arrow_maps import map_batches
 from tidemill.connectors.lakehouse.api import Change, Target, Version
 from tidemill.connectors.lakehouse.commits import Commits
@@ -28,7 +29,7 @@ if TYPE_CHECKING:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class LakeSink:
+class LakeSink(Sink):
     commits: Commits
     writer: LakeWriter
     overwrite: bool

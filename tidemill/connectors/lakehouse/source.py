@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING
 
 from pyspark.sql import DataFrame
 
-from tidemill.connectors.api import JobSource, Offset, ReadLimit, ReadTasks
+from tidemill.connectors.api import ArrowSource, Offset, ReadLimit, ReadTasks
 from tidemill.connectors.filters import ColumnFilter
 from tidemill.connectors.histories import SourceHistory
 from tidemill.connectors.lakehouse.api import History
@@ -60,7 +60,7 @@ class Position:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class LakeSource(JobSource):
+class LakeSource(ArrowSource):
     """``follows``: goes on with later versions. ``listed``: the files of the version that was asked for last:
     an epoch of a large one does not list it again. ``resumed``: whether the table was looked at since."""
 
@@ -101,7 +101,7 @@ class LakeSource(JobSource):
             self.pieces(None, end)
         except ConnectorError as e:
             raise StateError(e.message.removesuffix(".")) from e
-        return LakeHistory(source=self, last=last, is_bounded=ended)
+        return LakeHistory(source=self, last=last, bounded=ended)
 
     def is_empty(self, start: Offset | None, end: Offset) -> bool:
         return not _rows(start, end)

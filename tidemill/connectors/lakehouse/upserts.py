@@ -17,7 +17,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
-from tidemill.connectors.api import SinkRequest
+from tidemill.connectors.api import Sink, SinkRequest
 from tidemill.connectors.arrow_maps import map_batches
 from tidemill.connectors.lakehouse.api import Change, Version
 from tidemill.connectors.lakehouse.buckets import bucket_keys
@@ -51,7 +51,7 @@ def lake_sink(
 
 
 @dataclass(slots=True, kw_only=True)
-class UpsertSink:
+class UpsertSink(Sink):
     """``directory``: its own for staged changes, stable over restarts; the keys and buckets are as of
     BucketMerger."""
 

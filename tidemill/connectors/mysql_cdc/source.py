@@ -20,7 +20,7 @@ import pyarrow as pa
 import pymysql
 from pyspark.sql import DataFrame
 
-from tidemill.connectors.api import JobSource, Offset, ReadLimit, ReadTasks
+from tidemill.connectors.api import ArrowSource, Offset, ReadLimit, ReadTasks
 from tidemill.connectors.mysql_cdc.binlog import transactions
 from tidemill.connectors.mysql_cdc.fitting import check_log, check_table, check_unchanged
 from tidemill.connectors.mysql_cdc.offsets import (
@@ -51,7 +51,7 @@ _PATIENCE, _PAUSE = 60.0, 0.2
 
 
 @dataclass(slots=True, kw_only=True)
-class CdcSource(JobSource):
+class CdcSource(ArrowSource):
     """``columns``: the declared physical columns. ``specific``: where to begin with specific-offset."""
 
     server: Server

@@ -21,7 +21,7 @@ from typing import TYPE_CHECKING
 
 from pyspark.sql import DataFrame
 
-from tidemill.connectors.api import JobSource, Offset, ReadLimit, ReadTasks
+from tidemill.connectors.api import ArrowSource, Offset, ReadLimit, ReadTasks
 from tidemill.connectors.postgres_cdc.fitting import (
     check_publication,
     check_slot,
@@ -53,7 +53,7 @@ _LEAST_BLOCKS = 2_048
 
 
 @dataclass(slots=True, kw_only=True)
-class CdcSource(JobSource):
+class CdcSource(ArrowSource):
     """``columns``: the declared physical columns. ``autocreate``: whether and how to create the
     publication."""
 

@@ -16,11 +16,12 @@ import pyarrow as pa
 
 from tidemill.catalog.table import CatalogTable
 from tidemill.changelog.rowkind import KIND_COLUMN, RowKind
-from tidemill.connectors.api import BatchMap, Connector, ConnectorOption, SinkRequest
+from tidemill.connectors.api import BatchMap, Connector, ConnectorOption, Sink, SinkRequest
 from tidemill.connectors.arrow_maps import map_batches
 from tidemill.connectors.option_values import OptionValues
-from tidemill.connectors.print.rendering import render_rows
+from tidemill.functions.text.to_string import to_string
 from tidemill.types.logical import Field
+from tidemill.types.python_values import python_values
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame
@@ -33,7 +34,7 @@ _OPTIONS = (
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class PrintSink:
+class PrintSink(Sink):
     fields: tuple[Field, ...]
     prefix: str
     standard_error: bool
@@ -59,10 +60,20 @@ class PrintSink:
 
 def _render(fields: tuple[Field, ...]) -> BatchMap:
     def run(batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
-        lines = [line for batch in batches for line in render_rows(batch, fields)]
+        lines = [line for batch in batches for line in _lines(batch, fields)]
         yield pa.record_batch([pa.array([json.dumps(lines)])], names=["token"])
 
     return run
+
+
+def _lines(batch: pa.RecordBatch, fields: tuple[Field, ...]) -> list[str]:
+    """A line per row, as ``+I[1, a]``; ``batch`` has the fields and, unless insert-only, ``$kind``."""
+    columns = [list(map(to_string(f.type), python_values(batch.column(i)))) for i, f in enumerate(fields)]
+    kinds = [RowKind.INSERT.value] * batch.num_rows
+    if KIND_COLUMN in batch.schema.names:
+        kinds = batch.column(KIND_COLUMN).to_pylist()
+    rows = zip(*columns, strict=True) if columns else [()] * batch.num_rows
+    return [f"{RowKind(k).short}[{', '.join(row)}]" for k, row in zip(kinds, rows, strict=True)]
 
 
 class PrintConnector(Connector):

@@ -21,7 +21,7 @@ from pyspark.sql import SparkSession
 from pyspark.sql import functions as F
 
 from tidemill.changelog.rowkind import SEQUENCE_COLUMN
-from tidemill.connectors.api import JobSource, Offset, ReadLimit, Source
+from tidemill.connectors.api import Offset, ReadLimit, Source
 from tidemill.connectors.filesystem.offsets import from_json
 from tidemill.connectors.whole_source import WholeSource
 from tidemill.errors import ConnectorError, NotSupportedError
@@ -96,7 +96,7 @@ class SparkBatchSource(WholeSource):
 
 
 @dataclass(kw_only=True)
-class SparkStreamSource(JobSource):
+class SparkStreamSource(Source):
     """``spool``: makes the file source over a spool directory; ``root``: where spools are made."""
 
     format: SparkFormat
@@ -149,7 +149,7 @@ class SparkStreamSource(JobSource):
                 )
             (Path(place) / "data").mkdir(exist_ok=True)
             self._open[place] = made = self.spool(str(Path(place) / "data"))
-            if self.records is not None and isinstance(made, JobSource):
+            if self.records is not None:
                 made.record_in(self.records)
         return self._open[place]
 

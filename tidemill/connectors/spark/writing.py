@@ -17,6 +17,7 @@ from typing import TYPE_CHECKING
 from pyspark.errors import PySparkException
 from pyspark.sql import SparkSession
 
+from tidemill.connectors.api import Sink
 from tidemill.connectors.filesystem.sink import FileSink
 from tidemill.errors import ConnectorError
 from tidemill.types.logical import Field
@@ -27,7 +28,7 @@ if TYPE_CHECKING:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class SparkSink:
+class SparkSink(Sink):
     """``spool``: a file sink whose root is ``place``; its files have the carriers' types. ``table``: one of
     Spark's catalogs, instead of a ``format``."""
 

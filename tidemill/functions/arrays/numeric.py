@@ -15,12 +15,16 @@ import pyarrow.compute as pc
 
 from tidemill.functions.arrays import decimals, times
 from tidemill.functions.arrays.api import ArrayCall, Entry, Inexact, Kernel, Value, passed_on
-from tidemill.functions.arrays.buffers import numbers, with_validity
+from tidemill.functions.arrays.buffers import numbers, text_bytes, with_validity
 from tidemill.types import logical as t
 from tidemill.types.physical import arrow_type
 
 _EXACT_POWER = 22
 """The largest power of ten that a double has exactly."""
+_OF_NUMBERS = np.isin(np.arange(256), list(b"0123456789.-"))
+"""By byte whether plain numbers have it."""
+_ROOT: Kernel = pc.sqrt
+_WHOLE: dict[str, Kernel] = {"floor": pc.floor, "ceil": pc.ceil}
 _WRAPPING: dict[str, Kernel] = {"+": pc.add, "-": pc.subtract, "*": pc.multiply}
 
 
@@ -72,7 +76,10 @@ def rounded(call: ArrayCall) -> Kernel | None:
 
 
 def cast(source: t.LogicalType, target: t.LogicalType) -> Kernel | None:
-    """The kernel of CAST among numbers; None for others, and where a value may not fit into a decimal."""
+    """The kernel of CAST to a number, of a number or a text; None for others, and where a number may not fit
+    into a decimal."""
+    if isinstance(source, t.CHARACTER_TYPES) and isinstance(target, (*t.EXACT_TYPES, *t.APPROXIMATE_TYPES)):
+        return partial(_parsed, arrow_type(target))
     if isinstance(target, t.DecimalType):
         return decimals.cast(source, target)
     kind = arrow_type(target)
@@ -86,6 +93,22 @@ def cast(source: t.LogicalType, target: t.LogicalType) -> Kernel | None:
     return None
 
 
+def square_root(call: ArrayCall) -> Kernel | None:
+    return _ROOT
+
+
+def whole(function: str, of_times: Entry = lambda _: None) -> Entry:
+    """FLOOR and CEIL (``function``: floor, ceil) of a number, or what ``of_times`` has."""
+
+    def entry(call: ArrayCall) -> Kernel | None:
+        kind = call.arg_types[0]
+        if isinstance(kind, t.INTEGER_TYPES):
+            return passed_on
+        return _WHOLE[function] if isinstance(kind, t.APPROXIMATE_TYPES) else of_times(call)
+
+    return entry
+
+
 def _of_first(kernel: Kernel, value: Value, *_: Value) -> Value:
     return kernel(value)
 
@@ -97,6 +120,22 @@ def _alike(call: ArrayCall) -> bool:
 
 def _cast(kind: pa.DataType, value: Value) -> Value:
     return pc.cast(value, kind, safe=False)
+
+
+def _parsed(kind: pa.DataType, text: Value) -> Value:
+    """Numbers of digits, a minus and a point, which Arrow reads as Java does. Raises Inexact for others, and
+    if a digit would be lost."""
+    if isinstance(text, pa.Scalar):
+        return _parsed(kind, pa.array([text.as_py()], text.type))[0]
+    offsets, data = text_bytes(text)
+    if not _OF_NUMBERS[data[offsets[0] : offsets[-1]]].all():
+        raise Inexact
+    if pa.types.is_decimal(kind) and np.diff(offsets).max(initial=0) + kind.scale > t.MAX_DECIMAL_PRECISION:
+        raise Inexact  # Arrow does not see that so many digits overflow
+    try:
+        return pc.cast(text, kind)
+    except pa.ArrowInvalid:
+        raise Inexact from None
 
 
 def _ratio(a: Value, b: Value) -> Value:

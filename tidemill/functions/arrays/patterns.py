@@ -67,6 +67,18 @@ def extract(call: ArrayCall) -> Kernel | None:
     return None if shared is None else partial(_extract, shared)
 
 
+def replace(call: ArrayCall) -> Kernel | None:
+    """REGEXP_REPLACE by a plain constant text, of an expression that matches no empty text: after a match
+    Java's engine finds an empty one at its end, RE2 does not."""
+    pattern, new = call.literals[1:]
+    if not isinstance(pattern, str) or not isinstance(new, str) or "\\" in new or "$" in new:
+        return None
+    shared = _shared(pattern, 0)
+    if shared is None or pc.match_substring_regex("", shared).as_py():
+        return None
+    return partial(_replaced, shared, new)
+
+
 def _equals(expected: str, text: pa.Array, *_: Value) -> pa.Array:
     return pc.equal(text, expected)
 
@@ -86,6 +98,10 @@ def _begins_and_ends(start: str, end: str, text: pa.Array, *_: Value) -> pa.Arra
 
 def _matches(pattern: str, text: pa.Array, *_: Value) -> pa.Array:
     return pc.match_substring_regex(text, pattern)
+
+
+def _replaced(pattern: str, new: str, text: pa.Array, *_: Value) -> pa.Array:
+    return pc.replace_substring_regex(text, pattern, new)
 
 
 def _extract(pattern: str, text: pa.Array, *_: Value) -> pa.Array:

@@ -14,6 +14,7 @@ import pyarrow.compute as pc
 
 from tidemill.functions.arrays.api import ArrayCall, Entry, Inexact, Kernel, Value, passed_on
 from tidemill.functions.arrays.buffers import text_bytes
+from tidemill.functions.text.numbers import NO_EXPONENT
 from tidemill.types import logical as t
 
 
@@ -42,6 +43,48 @@ def trim(side: str | None = None) -> Entry:
         if not isinstance(characters, str) or not characters:
             return None
         return partial(_trimmed, side or call.options.get("MODE", "BOTH"), characters)
+
+    return entry
+
+
+def joined(separator: Value, *parts: Value) -> Value:
+    """CONCAT_WS: NULL parts are left out; NULL if the separator is."""
+    return pc.binary_join_element_wise(*parts, separator, null_handling="skip")
+
+
+def reversed_text(text: Value) -> Value:
+    return pc.utf8_reverse(text)
+
+
+def right(call: ArrayCall) -> Kernel | None:
+    count = call.literals[1]
+    return partial(_end, count) if _is_count(count) else None
+
+
+def repeat(call: ArrayCall) -> Kernel | None:
+    """REPEAT, a few times."""
+    count = call.literals[1]
+    return partial(_repeated, count) if _is_few(count) else None
+
+
+def pad(side: str) -> Entry:
+    """LPAD and RPAD (``side``: left, right) to a constant length, a short one, with a constant character."""
+
+    def entry(call: ArrayCall) -> Kernel | None:
+        count, character = call.literals[1:]
+        is_one = isinstance(character, str) and len(character) == 1 and character.isascii()
+        return partial(_padded, side, count, str(character)) if is_one and _is_few(count) else None
+
+    return entry
+
+
+def position(needle: int) -> Entry:
+    """POSITION, LOCATE and INSTR of a constant text, the argument ``needle``, from the beginning."""
+
+    def entry(call: ArrayCall) -> Kernel | None:
+        wanted = call.literals[needle]
+        plain = len(call.literals) == 2 and isinstance(wanted, str)
+        return partial(_position, str(wanted), 1 - needle) if plain else None
 
     return entry
 
@@ -79,18 +122,41 @@ def cast(source: t.LogicalType, target: t.LogicalType) -> Kernel | None:
         return None
     if isinstance(source, t.CHARACTER_TYPES) and source.length <= target.length:
         return passed_on
-    plain = isinstance(source, t.DecimalType) and source.scale < _SCIENTIFIC_SCALE
+    plain = isinstance(source, t.DecimalType) and source.scale <= NO_EXPONENT
     exact = (plain or isinstance(source, t.INTEGER_TYPES)) and target.length == t.MAX_LENGTH
     return partial(pc.cast, target_type=pa.string()) if exact else None
 
 
-_SCIENTIFIC_SCALE = 7
-"""From which on small decimals are written with an exponent."""
+_FEW = 1_000
+_PADS: dict[str, Kernel] = {"left": pc.utf8_lpad, "right": pc.utf8_rpad}
 _TRIMS: dict[str, Kernel] = {"BOTH": pc.utf8_trim, "LEADING": pc.utf8_ltrim, "TRAILING": pc.utf8_rtrim}
 
 
 def _is_count(literal: object) -> TypeGuard[int]:
     return isinstance(literal, int) and not isinstance(literal, bool) and literal >= 0
+
+
+def _is_few(literal: object) -> TypeGuard[int]:
+    return _is_count(literal) and literal <= _FEW
+
+
+def _end(count: int, text: Value, *_: Value) -> Value:
+    return pc.utf8_slice_codeunits(text, -count, None) if count else pc.utf8_slice_codeunits(text, 0, 0)
+
+
+def _repeated(count: int, text: Value, *_: Value) -> Value:
+    return pc.binary_repeat(text, count)
+
+
+def _padded(side: str, count: int, character: str, text: pa.Array, *_: Value) -> pa.Array:
+    """What is longer is cut. Lengths are Java's, which are Arrow's for ASCII."""
+    padded = _PADS[side](_ascii(text), count, character)
+    return pc.utf8_slice_codeunits(padded, 0, count)
+
+
+def _position(needle: str, place: int, *values: Value) -> Value:
+    """Counts from 1; 0 if the text does not have it."""
+    return pc.add(pc.find_substring(_ascii(values[place]), needle), pa.scalar(1, pa.int32()))
 
 
 def _slice(start: int, count: int) -> Kernel:

@@ -101,7 +101,10 @@ def floor(call: ArrayCall) -> Kernel | None:
 
 
 def cast(source: t.LogicalType, target: t.LogicalType, zone: str) -> Kernel | None:
-    """CAST of a timestamp to one of no fewer digits, to its date, or to its text; of a date to its text."""
+    """CAST of a timestamp to one of no fewer digits, to its date, or to its text; of a date to its text; of a
+    text in the form of SQL to a date or a timestamp."""
+    if isinstance(source, t.CHARACTER_TYPES):
+        return _read_as(target)
     if not _is_local(source, zone):
         return None
     if isinstance(target, t.VarCharType):
@@ -130,8 +133,8 @@ def shifted(operator: str, call: ArrayCall) -> Kernel | None:
 
 
 def parsed(call: ArrayCall) -> Kernel | None:
-    """TO_TIMESTAMP of a text in the form of SQL."""
-    return _parsed if len(call.arg_types) == 1 else None
+    """TO_TIMESTAMP and TO_DATE of a text in the form of SQL."""
+    return _read_as(call.result) if len(call.arg_types) == 1 else None
 
 
 def instant(call: ArrayCall) -> Kernel | None:
@@ -237,6 +240,27 @@ def _shifted(sign: int, backwards: bool, left: Value, right: Value) -> Value:
     except pa.ArrowInvalid:
         raise Inexact from None
     return moved.cast(stamps.type)
+
+
+def _read_as(target: t.LogicalType) -> Kernel | None:
+    """The kernel that reads texts with at most three digits of a second as dates or timestamps."""
+    if isinstance(target, t.DateType):
+        return _parsed_date
+    has_room = isinstance(target, t.TimestampType) and _digits(target) >= _MILLIS
+    return _parsed if has_room else None
+
+
+def _parsed_date(texts: pa.Array) -> pa.Array:
+    """Raises Inexact unless all are dates like ``2024-01-01``."""
+    if not pc.all(pc.equal(pc.binary_length(texts), len("2024-01-01"))).as_py():
+        raise Inexact
+    try:
+        dates = texts.cast(pa.date32())
+    except pa.ArrowInvalid:
+        raise Inexact from None
+    if not pc.all(pc.greater_equal(dates, _GREGORIAN.cast(pa.date32()))).as_py():
+        raise Inexact
+    return dates
 
 
 def _parsed(texts: pa.Array) -> pa.Array:

@@ -75,9 +75,7 @@ class Gateway:
         self.metrics.jobs.statuses = self.job_statuses
         self.quotas = Quotas.of(self.config)
         self.audit = Audit(self.config.read(g.AUDIT_FILE))
-        self.workers = Workers(
-            least=read(g.MIN_WORKERS), most=read(g.MAX_WORKERS), keepalive=read(g.KEEPALIVE).seconds
-        )
+        self.workers = Workers(most=read(g.MAX_WORKERS))
         self.sessions = Sessions(
             most=read(g.MAX_SESSIONS),
             idle=read(g.IDLE_TIMEOUT).seconds,

@@ -20,7 +20,7 @@ from dataclasses import replace
 
 from tidemill.physical import nodes as p
 from tidemill.physical.conditions import conjunction
-from tidemill.physical.finish import PENDING, exchange, finish
+from tidemill.physical.finish import exchange, finish
 from tidemill.physical.names import free_name
 from tidemill.physical.traits.changelog_mode import insert_only
 from tidemill.plan.expressions import AggregateCall, Call, Expr, InputRef, Literal
@@ -112,7 +112,7 @@ def _growing(plain: p.GroupAggregate, reuse: p.DistinctReuse) -> p.GroupAggregat
     keys = tuple(plain.input.fields[k] for k in plain.keys)
     number = t.Field(free_name("$new", [f.name for f in keys]), t.BigIntType(nullable=False))
     below = exchange(_below(plain, reuse), reuse.kept)
-    part = finish(p.SharedDistinct(fields=(*keys, number), traits=PENDING, input=below, shared=reuse))
+    part = finish(p.SharedDistinct(fields=(*keys, number), input=below, shared=reuse))
     calls = tuple(replace(c, function="$SUM0", args=(len(keys),), distinct=False) for c in plain.calls)
     return _adding(plain, reuse, part, calls)
 
@@ -127,7 +127,6 @@ def _adding(
     return finish(
         p.GroupAggregate(
             fields=plain.fields,
-            traits=PENDING,
             input=exchange(below, keys),
             keys=keys,
             calls=calls,
@@ -153,7 +152,6 @@ def _flagged(plain: p.GroupAggregate, reuse: p.DistinctReuse) -> p.GroupAggregat
     calc = finish(
         p.Calc(
             fields=(*fields, *(t.Field(f"$is{i}", x.type) for i, x in enumerate(flags))),
-            traits=PENDING,
             input=child,
             projections=(*refs, *flags),
         )
@@ -163,7 +161,6 @@ def _flagged(plain: p.GroupAggregate, reuse: p.DistinctReuse) -> p.GroupAggregat
     return finish(
         p.GroupAggregate(
             fields=(*fields, *(t.Field(c.name, c.type) for c in calls)),
-            traits=PENDING,
             input=exchange(calc, keys),
             keys=keys,
             calls=calls,
@@ -198,12 +195,11 @@ def _counted(plain: p.GroupAggregate, reuse: p.DistinctReuse, flagged: p.GroupAg
     flag_field = t.Field("$seen", flagged.fields[-1].type)
     fields = (*(plain.input.fields[k] for k in plain.keys), value)
     rows = tuple(_row(plain, reuse, flagged, i) for i in range(len(reuse.combinations)))
-    expand = finish(p.Expand(fields=(*fields, flag_field), traits=PENDING, input=flagged, projections=rows))
+    expand = finish(p.Expand(fields=(*fields, flag_field), input=flagged, projections=rows))
     refs = tuple(InputRef(type=f.type, index=i) for i, f in enumerate(fields))
     calc = finish(
         p.Calc(
             fields=fields,
-            traits=PENDING,
             input=expand,
             projections=refs,
             condition=_is_positive(InputRef(type=flag_field.type, index=len(fields))),

@@ -10,7 +10,7 @@ from tidemill.config.option import Configuration
 from tidemill.operators.aggregates.declaration import Merging
 from tidemill.operators.aggregates.registry import declared
 from tidemill.physical import nodes as p
-from tidemill.physical.finish import PENDING, finish, references
+from tidemill.physical.finish import finish, references
 from tidemill.physical.names import free_name
 from tidemill.plan.expressions import AggregateCall, Call, Cast, Expr, InputRef, Literal
 from tidemill.types.logical import (
@@ -132,7 +132,6 @@ def sum_window_parts(
         replace(
             whole,
             fields=(*whole.fields[:keys], *began, *results, *properties.values()),
-            traits=PENDING,
             input=sent,
             keys=by,
             calls=merge_calls(parts, first),
@@ -153,7 +152,7 @@ def sum_window_parts(
         *(_result(call, merged) for call in whole.calls),
         *(by_property[property_name] for property_name in whole.properties),
     )
-    return finish(p.Calc(fields=whole.fields, traits=PENDING, input=total, projections=projections))
+    return finish(p.Calc(fields=whole.fields, input=total, projections=projections))
 
 
 def needs_window_start(node: p.WindowAggregate) -> bool:

@@ -7,7 +7,7 @@ from tidemill.operators.aggregates.registry import declared
 from tidemill.physical import nodes as p
 from tidemill.physical.aggregates.known_keys import known_keys
 from tidemill.physical.aggregates.parts import split_buckets
-from tidemill.physical.finish import PENDING, exchange, finish
+from tidemill.physical.finish import exchange, finish
 from tidemill.plan import nodes as n
 from tidemill.plan.expressions import AggregateCall, Cast, Expr, InputRef
 from tidemill.types.logical import Field
@@ -21,7 +21,6 @@ def plan_aggregate(
     return finish(
         p.GroupAggregate(
             fields=node.fields,
-            traits=PENDING,
             input=exchange(child, node.keys),
             keys=node.keys,
             calls=node.calls,
@@ -47,7 +46,7 @@ def _without_aggregation(node: n.Aggregate, child: p.PhysicalNode) -> p.Physical
     columns = [*node.keys, *(c.args[0] for c in node.calls)]
     pairs = zip(columns, node.fields, strict=True)
     projections = tuple(_cast(child.fields[i], i, f) for i, f in pairs)
-    return finish(p.Calc(fields=node.fields, traits=PENDING, input=child, projections=projections))
+    return finish(p.Calc(fields=node.fields, input=child, projections=projections))
 
 
 def _cast(source: Field, index: int, target: Field) -> Expr:
@@ -64,7 +63,6 @@ def distinct(node: p.PhysicalNode, fields: tuple[Field, ...], state_ttl: int) ->
     return finish(
         p.GroupAggregate(
             fields=fields,
-            traits=PENDING,
             input=exchange(node, keys),
             keys=keys,
             calls=(),

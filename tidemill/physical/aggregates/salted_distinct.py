@@ -36,7 +36,7 @@ from tidemill.config.option import Configuration
 from tidemill.operators.window.assigners.kind import WindowKind
 from tidemill.physical import nodes as p
 from tidemill.physical.aggregates.parts import is_additive, needs_window_start, parts_of, sum_window_parts
-from tidemill.physical.finish import PENDING, exchange, finish, references
+from tidemill.physical.finish import exchange, finish, references
 from tidemill.physical.names import free_name
 from tidemill.physical.tree import map_up, with_inputs, with_kinds
 from tidemill.plan.expressions import AggregateCall, Expr, InputRef, Literal
@@ -153,7 +153,6 @@ def _spread(node: p.WindowAggregate, buckets: int) -> p.PhysicalNode:
         replace(
             node,
             fields=(*keys, *(Field(c.name, c.type) for c in calls), *bound_fields),
-            traits=PENDING,
             input=_exchanged(below, (*node.keys, *spread.columns)),
             calls=calls,
             properties=bounds,
@@ -204,7 +203,6 @@ def _everywhere(
     ]
     calc = p.Calc(
         fields=(*below.fields, *fields),
-        traits=PENDING,
         input=below,
         projections=(*refs, *(refs[column] for column in columns)),
     )
@@ -261,7 +259,7 @@ def _copied(
         yield _FALSE if number else _TRUE
 
     projections = tuple(tuple(copy(number)) for number in range(len(sets)))
-    expand = p.Expand(fields=tuple(fields), traits=PENDING, input=below, projections=projections, phase=PHASE)
+    expand = p.Expand(fields=tuple(fields), input=below, projections=projections, phase=PHASE)
     own = tuple(
         replace(call, args=tuple(range(first_copy[call.args], first_copy[call.args] + len(call.args))))
         if call.distinct

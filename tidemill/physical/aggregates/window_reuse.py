@@ -15,7 +15,7 @@ from dataclasses import replace
 
 from tidemill.physical import nodes as p
 from tidemill.physical.aggregates.distinct_reuse import with_width
-from tidemill.physical.finish import PENDING, exchange, finish
+from tidemill.physical.finish import exchange, finish
 from tidemill.physical.names import free_name
 from tidemill.physical.traits.changelog_mode import insert_only
 from tidemill.physical.traits.event_time import has_watermark
@@ -55,7 +55,6 @@ def _distinct_values(node: p.WindowAggregate, reuse: p.DistinctReuse) -> p.Windo
         replace(
             node,
             fields=(*keys, t.Field(number.name, number.type), time_field),
-            traits=PENDING,
             input=exchange(below, reuse.kept),
             calls=(number,),
             properties=("time" if steps else "end",),
@@ -69,7 +68,6 @@ def _summed(node: p.WindowAggregate, values: p.WindowAggregate) -> p.WindowAggre
     return finish(
         replace(
             node,
-            traits=PENDING,
             input=exchange(values, keys),
             keys=keys,
             calls=tuple(replace(c, function="$SUM0", args=(len(keys),), distinct=False) for c in node.calls),

@@ -15,14 +15,15 @@ from tidemill.functions.api import AggregateFunction
 from tidemill.functions.decimal_sums import needs_kernel
 from tidemill.operators.aggregates.declaration import Merging
 from tidemill.operators.aggregates.registry import declared
+from tidemill.physical import nodes as p
 from tidemill.physical.batch import nodes as b
 from tidemill.plan.expressions import AggregateCall
 
 
-def scans(root: b.BatchNode) -> list[tuple[b.TableSourceScan, bool]]:
+def scans(root: p.PhysicalNode) -> list[tuple[b.TableSourceScan, bool]]:
     """The scans of a plan, and whether they are read with the order of their rows; a scan may be read both
     ways."""
-    visited: dict[tuple[int, bool], b.BatchNode] = {}
+    visited: dict[tuple[int, bool], p.PhysicalNode] = {}
     waiting = [(root, False)]
     while waiting:
         node, ordered = waiting.pop()
@@ -34,7 +35,7 @@ def scans(root: b.BatchNode) -> list[tuple[b.TableSourceScan, bool]]:
 
 
 @singledispatch
-def ordered_inputs(node: b.BatchNode, ordered: bool) -> tuple[bool, ...]:
+def ordered_inputs(node: p.PhysicalNode, ordered: bool) -> tuple[bool, ...]:
     """For each input whether its order is needed. ``ordered``: whether the order of the node's rows is
     needed."""
     return (ordered,) * len(node.inputs)
@@ -51,7 +52,7 @@ def _(node: b.OverAggregate, ordered: bool) -> tuple[bool, ...]:
 
 
 @ordered_inputs.register
-def _(node: b.Match, ordered: bool) -> tuple[bool, ...]:
+def _(node: p.Match, ordered: bool) -> tuple[bool, ...]:
     return (True,)
 
 
@@ -63,7 +64,7 @@ def _(node: b.TemporalJoin, ordered: bool) -> tuple[bool, ...]:
 @ordered_inputs.register(b.Join)
 @ordered_inputs.register(b.LookupJoin)
 @ordered_inputs.register(b.CountedSets)
-def _(node: b.BatchNode, ordered: bool) -> tuple[bool, ...]:
+def _(node: p.PhysicalNode, ordered: bool) -> tuple[bool, ...]:
     return (False,) * len(node.inputs)
 
 

@@ -12,8 +12,8 @@ from tidemill.config.batch_options import ADAPTIVE_BROADCAST
 from tidemill.config.optimizer_options import BROADCAST_THRESHOLD
 from tidemill.config.option import Configuration
 from tidemill.errors import NotSupportedError
-from tidemill.physical.batch.nodes import BatchNode
 from tidemill.physical.batch.sizes import SizeOf
+from tidemill.physical.nodes import PhysicalNode
 from tidemill.plan import nodes as n
 from tidemill.plan.once import once_per_node
 
@@ -33,12 +33,12 @@ class BatchContext:
 
 
 @once_per_node
-def convert(node: n.LogicalNode, context: BatchContext) -> BatchNode:
+def convert(node: n.LogicalNode, context: BatchContext) -> PhysicalNode:
     """The plan of ``node``; a shared sub-plan becomes a shared object."""
     return convert_node(node, context)
 
 
 @singledispatch
-def convert_node(node: n.LogicalNode, context: BatchContext) -> BatchNode:
+def convert_node(node: n.LogicalNode, context: BatchContext) -> PhysicalNode:
     """``convert`` by kind of node; implementations convert their inputs with ``convert``."""
     raise NotSupportedError(f"{type(node).__name__} in batch mode is not supported yet")

@@ -11,10 +11,11 @@ from dataclasses import dataclass
 from functools import reduce
 
 from tidemill.functions.comparison import SAME
-from tidemill.physical.batch.nodes import BatchNode, CountedSets, Join, Union
+from tidemill.physical.batch.nodes import CountedSets, Join
 from tidemill.physical.batch.sizes import with_fields
 from tidemill.physical.conditions import loose_pair
 from tidemill.physical.joins.planning import split_condition
+from tidemill.physical.nodes import PhysicalNode, Union
 from tidemill.plan import nodes as n
 from tidemill.plan.expressions import Call, Expr, InputRef
 from tidemill.plan.predicates import conjunction, conjuncts
@@ -40,7 +41,7 @@ class JoinRequest:
     threshold: int
     strategies: tuple[tuple[str, str], ...] = ()
 
-    def planned(self, left: BatchNode, right: BatchNode) -> Join:
+    def planned(self, left: PhysicalNode, right: PhysicalNode) -> Join:
         hint, side = self._hint(bool(key_columns(self.condition, left)[0]))
         return Join(
             fields=self.fields,
@@ -67,14 +68,14 @@ class JoinRequest:
                 return strategy, side
         return "", ""
 
-    def _is_null_aware(self, left: BatchNode) -> bool:
+    def _is_null_aware(self, left: PhysicalNode) -> bool:
         """Whether it is the join of NOT IN, or an anti join with the same condition written out."""
         width = len(left.fields)
         return self.kind is n.JoinKind.ANTI and any(
             loose_pair(part, width) is not None for part in conjuncts(self.condition)
         )
 
-    def _broadcast(self, left: BatchNode, right: BatchNode) -> str:
+    def _broadcast(self, left: PhysicalNode, right: PhysicalNode) -> str:
         """The smaller of the sides that may be broadcast and are small enough; '' if there is none."""
         sides = (("left", left, _BUILDS_LEFT), ("right", right, _BUILDS_RIGHT))
         fitting = [
@@ -85,7 +86,7 @@ class JoinRequest:
         return min(fitting, default=(0, ""))[1]
 
 
-def key_columns(condition: Expr, left: BatchNode) -> tuple[tuple[int, ...], tuple[int, ...]]:
+def key_columns(condition: Expr, left: PhysicalNode) -> tuple[tuple[int, ...], tuple[int, ...]]:
     """The pairs of columns that must be equal; computed keys are left out."""
     keys, _ = split_condition(condition, len(left.fields))
     placed = [
@@ -96,7 +97,7 @@ def key_columns(condition: Expr, left: BatchNode) -> tuple[tuple[int, ...], tupl
     return tuple(a for a, _ in placed), tuple(c for _, c in placed)
 
 
-def set_operation(node: n.SetOp, branches: list[BatchNode], threshold: int) -> BatchNode:
+def set_operation(node: n.SetOp, branches: list[PhysicalNode], threshold: int) -> PhysicalNode:
     """The branches combined. Without ALL the duplicates are still in the result."""
     if node.kind is n.SetKind.UNION:
         return reduce(lambda left, right: _union(node, left, right), branches)
@@ -105,17 +106,17 @@ def set_operation(node: n.SetOp, branches: list[BatchNode], threshold: int) -> B
     return reduce(lambda left, right: _set_operation_join(node, left, right, threshold), branches)
 
 
-def _union(node: n.SetOp, left: BatchNode, right: BatchNode) -> Union:
+def _union(node: n.SetOp, left: PhysicalNode, right: PhysicalNode) -> Union:
     sizes = [with_fields(x, node.fields) for x in (left, right)]
     most = None if None in sizes else sum(x for x in sizes if x is not None)
     return Union(fields=node.fields, most=most, branches=(left, right))
 
 
-def _counted(node: n.SetOp, left: BatchNode, right: BatchNode) -> CountedSets:
+def _counted(node: n.SetOp, left: PhysicalNode, right: PhysicalNode) -> CountedSets:
     return CountedSets(fields=node.fields, most=left.most, kind=node.kind, left=left, right=right)
 
 
-def _set_operation_join(node: n.SetOp, left: BatchNode, right: BatchNode, threshold: int) -> Join:
+def _set_operation_join(node: n.SetOp, left: PhysicalNode, right: PhysicalNode, threshold: int) -> Join:
     kind = n.JoinKind.SEMI if node.kind is n.SetKind.INTERSECT else n.JoinKind.ANTI
     width_left = len(left.fields)
     equal = [

@@ -8,10 +8,10 @@ from __future__ import annotations
 from dataclasses import replace
 
 from tidemill.config.option import Configuration
+from tidemill.physical import nodes as p
 from tidemill.physical.batch import nodes as b
 from tidemill.physical.batch.conversion import BatchContext, convert, convert_node
 from tidemill.physical.batch.joins import JoinRequest, set_operation
-from tidemill.physical.batch.nodes import BatchNode
 from tidemill.physical.batch.ranks import plan_over, plan_rank, plan_sort
 from tidemill.physical.batch.sizes import SizeOf, width, with_fields
 from tidemill.physical.batch.temporal import plan_temporal_join, versions_of
@@ -25,19 +25,19 @@ from tidemill.plan.predicates import null_aware_condition
 from tidemill.types.logical import Field
 
 
-def plan_batch(root: n.LogicalNode, config: Configuration, size_of: SizeOf) -> BatchNode:
+def plan_batch(root: n.LogicalNode, config: Configuration, size_of: SizeOf) -> p.PhysicalNode:
     """The plan of a SELECT or an INSERT (a logical Sink at the root)."""
     return convert(root, BatchContext(config=config, size_of=size_of))
 
 
 @convert_node.register
-def _(node: n.WindowTableFunction, context: BatchContext) -> BatchNode:
+def _(node: n.WindowTableFunction, context: BatchContext) -> p.PhysicalNode:
     child = convert(node.input, context)
     return b.WindowTableFunction(fields=node.fields, input=child, window=node)
 
 
 @convert_node.register
-def _(node: n.Scan, context: BatchContext) -> BatchNode:
+def _(node: n.Scan, context: BatchContext) -> p.PhysicalNode:
     top = context.size_of(node)
     whole = width([Field(c.name, c.type) for c in node.table.physical_columns])
     return b.TableSourceScan(
@@ -51,23 +51,23 @@ def _(node: n.Scan, context: BatchContext) -> BatchNode:
 
 
 @convert_node.register
-def _(node: n.FrameScan, context: BatchContext) -> BatchNode:
-    return b.DataFrameScan(fields=node.fields, most=context.size_of(node), key=node.key)
+def _(node: n.FrameScan, context: BatchContext) -> p.PhysicalNode:
+    return p.DataFrameScan(fields=node.fields, most=context.size_of(node), key=node.key)
 
 
 @convert_node.register
-def _(node: n.Values, context: BatchContext) -> BatchNode:
-    return b.Values(fields=node.fields, most=width(node.fields) * len(node.rows), rows=node.rows)
+def _(node: n.Values, context: BatchContext) -> p.PhysicalNode:
+    return p.Values(fields=node.fields, most=width(node.fields) * len(node.rows), rows=node.rows)
 
 
 @convert_node.register
-def _(node: n.Watermark, context: BatchContext) -> BatchNode:
+def _(node: n.Watermark, context: BatchContext) -> p.PhysicalNode:
     """Time attributes mean nothing in batch mode: only their types are applied to the input."""
     return replace(convert(node.input, context), fields=node.fields)
 
 
 @convert_node.register
-def _(node: n.Filter, context: BatchContext) -> BatchNode:
+def _(node: n.Filter, context: BatchContext) -> p.PhysicalNode:
     over_rank = lowered(node)
     if over_rank is not None:
         return convert(over_rank, context)
@@ -80,8 +80,8 @@ def _(node: n.Filter, context: BatchContext) -> BatchNode:
     return _filtered(node, plan_over(top.over, child, last_first=keeps_last(top)))
 
 
-def _filtered(node: n.Filter, child: BatchNode) -> BatchNode:
-    return b.Calc(
+def _filtered(node: n.Filter, child: p.PhysicalNode) -> p.PhysicalNode:
+    return p.Calc(
         fields=node.fields,
         most=child.most,
         input=child,
@@ -91,61 +91,69 @@ def _filtered(node: n.Filter, child: BatchNode) -> BatchNode:
 
 
 @convert_node.register
-def _(node: n.Project, context: BatchContext) -> BatchNode:
+def _(node: n.Project, context: BatchContext) -> p.PhysicalNode:
     child = convert(node.input, context)
     condition = None
-    if isinstance(node.input, n.Filter) and isinstance(child, b.Calc) and _only_filters(child):
+    if isinstance(node.input, n.Filter) and isinstance(child, p.Calc) and _only_filters(child):
         condition, child = child.condition, child.input
     if condition is None and node.fields == child.fields and node.expressions == references(child.fields):
         return child
     most = with_fields(child, node.fields)
-    return b.Calc(
+    return p.Calc(
         fields=node.fields, most=most, input=child, projections=node.expressions, condition=condition
     )
 
 
-def _only_filters(calc: b.Calc) -> bool:
+def _only_filters(calc: p.Calc) -> bool:
     return calc.projections == references(calc.input.fields)
 
 
 @convert_node.register
-def _(node: n.Expand, context: BatchContext) -> BatchNode:
+def _(node: n.Expand, context: BatchContext) -> p.PhysicalNode:
     child = convert(node.input, context)
     most = with_fields(child, node.fields, len(node.projections))
-    return b.Expand(fields=node.fields, most=most, input=child, projections=node.projections)
+    return p.Expand(fields=node.fields, most=most, input=child, projections=node.projections)
 
 
 @convert_node.register
-def _(node: n.Aggregate, context: BatchContext) -> BatchNode:
+def _(node: n.Aggregate, context: BatchContext) -> p.PhysicalNode:
     child = convert(node.input, context)
     return _aggregate(child, node.keys, node.calls, node.fields)
 
 
 def _aggregate(
-    child: BatchNode, keys: tuple[int, ...], calls: tuple[AggregateCall, ...], fields: tuple[Field, ...]
+    child: p.PhysicalNode, keys: tuple[int, ...], calls: tuple[AggregateCall, ...], fields: tuple[Field, ...]
 ) -> b.Aggregate:
     most = with_fields(child, fields) if keys else width(fields)
     return b.Aggregate(fields=fields, most=most, input=child, keys=keys, calls=calls)
 
 
 @convert_node.register
-def _(node: n.MatchRecognize, context: BatchContext) -> BatchNode:
+def _(node: n.MatchRecognize, context: BatchContext) -> p.PhysicalNode:
     child = convert(node.input, context)
-    return b.Match(fields=node.fields, input=child, match=node)
+    return p.Match(
+        fields=node.fields,
+        input=child,
+        partition=node.partition,
+        order=node.order,
+        pattern=node.pattern,
+        definitions=node.definitions,
+        measures=node.measures,
+    )
 
 
 @convert_node.register
-def _(node: n.Sort, context: BatchContext) -> BatchNode:
+def _(node: n.Sort, context: BatchContext) -> p.PhysicalNode:
     return plan_sort(node, convert(node.input, context))
 
 
 @convert_node.register
-def _(node: n.Over, context: BatchContext) -> BatchNode:
+def _(node: n.Over, context: BatchContext) -> p.PhysicalNode:
     return plan_over(node, convert(node.input, context))
 
 
 @convert_node.register
-def _(node: n.Unnest, context: BatchContext) -> BatchNode:
+def _(node: n.Unnest, context: BatchContext) -> p.PhysicalNode:
     child = convert(node.input, context)
     return b.Unnest(
         fields=node.fields,
@@ -158,7 +166,7 @@ def _(node: n.Unnest, context: BatchContext) -> BatchNode:
 
 
 @convert_node.register
-def _(node: n.TableFunction, context: BatchContext) -> BatchNode:
+def _(node: n.TableFunction, context: BatchContext) -> p.PhysicalNode:
     child = convert(node.input, context)
     return b.TableFunction(
         fields=node.fields,
@@ -170,7 +178,7 @@ def _(node: n.TableFunction, context: BatchContext) -> BatchNode:
 
 
 @convert_node.register
-def _(node: n.Join, context: BatchContext) -> BatchNode:
+def _(node: n.Join, context: BatchContext) -> p.PhysicalNode:
     request = JoinRequest(
         kind=node.kind,
         condition=null_aware_condition(node.condition) if node.null_aware else node.condition,
@@ -182,7 +190,7 @@ def _(node: n.Join, context: BatchContext) -> BatchNode:
 
 
 @convert_node.register
-def _(node: n.TemporalJoin, context: BatchContext) -> BatchNode:
+def _(node: n.TemporalJoin, context: BatchContext) -> p.PhysicalNode:
     if node.version is None:
         left = convert(node.left, context)
         return b.LookupJoin(fields=node.fields, input=left, kind=node.kind, lookup=lookup_of(node))
@@ -192,7 +200,7 @@ def _(node: n.TemporalJoin, context: BatchContext) -> BatchNode:
 
 
 @convert_node.register
-def _(node: n.SetOp, context: BatchContext) -> BatchNode:
+def _(node: n.SetOp, context: BatchContext) -> p.PhysicalNode:
     combined = set_operation(node, [convert(x, context) for x in node.branches], context.threshold)
     if node.all:
         return combined
@@ -200,6 +208,6 @@ def _(node: n.SetOp, context: BatchContext) -> BatchNode:
 
 
 @convert_node.register
-def _(node: n.Sink, context: BatchContext) -> BatchNode:
+def _(node: n.Sink, context: BatchContext) -> p.PhysicalNode:
     child = convert(node.input, context)
     return b.Sink(fields=node.fields, most=child.most, input=child, target=node)

@@ -13,8 +13,9 @@ from __future__ import annotations
 from collections.abc import Iterator
 from dataclasses import dataclass, replace
 
-from tidemill.physical.batch.nodes import BatchNode, Calc, Limit, TableSourceScan
+from tidemill.physical.batch.nodes import TableSourceScan
 from tidemill.physical.batch.sizes import width
+from tidemill.physical.nodes import Calc, PhysicalNode, SortLimit
 
 _FIRST = 256 << 10
 _GROWTH = 16
@@ -26,8 +27,8 @@ _WORTH = 2
 class Portioned:
     """``root`` maps the rows of ``limit`` one by one, and ``limit`` maps and filters the rows of ``scan``."""
 
-    root: BatchNode
-    limit: Limit
+    root: PhysicalNode
+    limit: SortLimit
     scan: TableSourceScan
 
     @property
@@ -48,12 +49,12 @@ class Portioned:
                 remaining -= size
             size *= _GROWTH
 
-    def taking(self, rows: int) -> BatchNode:
+    def taking(self, rows: int) -> PhysicalNode:
         """``root`` with a LIMIT of ``rows`` and no OFFSET."""
         return _replaced(self.root, self.limit, replace(self.limit, fetch=rows, offset=0))
 
 
-def limit_by_portions(root: BatchNode) -> Portioned | None:
+def limit_by_portions(root: PhysicalNode) -> Portioned | None:
     """The LIMIT of ``root`` by parts; None if parts do not pay off, or if their rows are not rows of
     ``root``."""
     limit = _limit(root)
@@ -64,21 +65,21 @@ def limit_by_portions(root: BatchNode) -> Portioned | None:
     return portions if any(portions.sizes()) else None
 
 
-def _limit(node: BatchNode) -> Limit | None:
+def _limit(node: PhysicalNode) -> SortLimit | None:
     """The LIMIT whose rows ``node`` maps one by one; None if there is none."""
     if isinstance(node, Calc) and node.condition is None:
         return _limit(node.input)
-    return node if isinstance(node, Limit) and not node.order else None
+    return node if isinstance(node, SortLimit) and not node.order else None
 
 
-def _scan(node: BatchNode) -> TableSourceScan | None:
+def _scan(node: PhysicalNode) -> TableSourceScan | None:
     """The scan whose rows ``node`` maps and filters one by one; None if there is none."""
     if isinstance(node, Calc):
         return _scan(node.input)
     return node if isinstance(node, TableSourceScan) else None
 
 
-def _replaced(node: BatchNode, old: Limit, new: Limit) -> BatchNode:
+def _replaced(node: PhysicalNode, old: SortLimit, new: SortLimit) -> PhysicalNode:
     if isinstance(node, Calc):
         return replace(node, input=_replaced(node.input, old, new))
     return new if node is old else node

@@ -18,7 +18,8 @@ from tidemill.connectors.filters import ColumnFilter
 from tidemill.connectors.grouping import Grouping, Part
 from tidemill.physical.aggregates.parts import merge_function
 from tidemill.physical.batch.arrival import runs_in_kernel
-from tidemill.physical.batch.nodes import Aggregate, BatchNode, Calc, TableSourceScan
+from tidemill.physical.batch.nodes import Aggregate, TableSourceScan
+from tidemill.physical.nodes import Calc, PhysicalNode
 from tidemill.plan.column_filters import whole_filters
 from tidemill.plan.expressions import AggregateCall, Expr, InputRef
 from tidemill.plan.predicates import conjuncts
@@ -30,7 +31,7 @@ _LIMITED = frozenset(("filesystem", "jdbc"))
 """Connectors that can limit the rows of a scan."""
 
 
-def with_row_limit(node: BatchNode, rows: int) -> BatchNode:
+def with_row_limit(node: PhysicalNode, rows: int) -> PhysicalNode:
     """``node`` with a limit in its scan, if any ``rows`` of its rows are enough."""
     if isinstance(node, Calc) and node.condition is None:
         below = with_row_limit(node.input, rows)
@@ -82,7 +83,7 @@ def aggregate_pushdown(node: Aggregate) -> AggregatePushdown | None:
 
 
 def _table_below(
-    node: BatchNode,
+    node: PhysicalNode,
 ) -> tuple[TableSourceScan, tuple[str | None, ...], tuple[Expr, ...]] | None:
     """The scan below ``node``, the scan's column name of each field (None: no column), and the conditions."""
     if isinstance(node, TableSourceScan):

@@ -6,17 +6,18 @@ a filter above, as in Flink's plans (Spark cuts both before it sorts).
 
 from __future__ import annotations
 
-from tidemill.physical.batch.nodes import BatchNode, Calc, Limit, OverAggregate, Rank, Sort
+from tidemill.physical.batch.nodes import OverAggregate, Rank
 from tidemill.physical.batch.pushed import with_row_limit
 from tidemill.physical.batch.sizes import width, with_fields
 from tidemill.physical.finish import references
+from tidemill.physical.nodes import Calc, PhysicalNode, Sort, SortLimit
 from tidemill.physical.ranks import TopN
 from tidemill.plan import nodes as n
 from tidemill.plan.expressions import OverCall
 from tidemill.types.logical import Field
 
 
-def plan_sort(node: n.Sort, child: BatchNode) -> BatchNode:
+def plan_sort(node: n.Sort, child: PhysicalNode) -> PhysicalNode:
     if node.fetch is None and not node.offset:
         return (
             Sort(fields=child.fields, most=child.most, input=child, order=node.keys) if node.keys else child
@@ -27,12 +28,12 @@ def plan_sort(node: n.Sort, child: BatchNode) -> BatchNode:
     if node.fetch is not None:
         rows = node.fetch * width(node.fields)
         most = rows if most is None else min(rows, most)
-    return Limit(
+    return SortLimit(
         fields=node.fields, most=most, input=child, order=node.keys, offset=node.offset, fetch=node.fetch
     )
 
 
-def plan_rank(top: TopN, child: BatchNode, fields: tuple[Field, ...]) -> Rank:
+def plan_rank(top: TopN, child: PhysicalNode, fields: tuple[Field, ...]) -> Rank:
     return Rank(
         fields=fields,
         most=with_fields(child, fields),
@@ -43,7 +44,7 @@ def plan_rank(top: TopN, child: BatchNode, fields: tuple[Field, ...]) -> Rank:
     )
 
 
-def plan_over(node: n.Over, child: BatchNode, *, last_first: bool = False) -> BatchNode:
+def plan_over(node: n.Over, child: PhysicalNode, *, last_first: bool = False) -> PhysicalNode:
     """A stack with one OverAggregate per distinct window, then a projection into the order of the calls."""
     windows: dict[tuple[object, ...], list[int]] = {}
     for i, call in enumerate(node.calls):
@@ -62,7 +63,7 @@ def plan_over(node: n.Over, child: BatchNode, *, last_first: bool = False) -> Ba
 
 
 def _over(
-    calls: tuple[OverCall, ...], child: BatchNode, call_fields: tuple[Field, ...], last_first: bool
+    calls: tuple[OverCall, ...], child: PhysicalNode, call_fields: tuple[Field, ...], last_first: bool
 ) -> OverAggregate:
     fields = (*child.fields, *call_fields)
     most = with_fields(child, fields)

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 
-from tidemill.physical.batch.nodes import BatchNode
+from tidemill.physical.nodes import PhysicalNode
 from tidemill.plan import nodes as n
 from tidemill.types import logical as t
 from tidemill.types.logical import Field
@@ -33,6 +33,6 @@ def _column(kind: t.LogicalType) -> int:
     return width(kind.fields) if isinstance(kind, t.RowType) else _FIXED
 
 
-def with_fields(node: BatchNode, fields: Sequence[Field], copies: int = 1) -> int | None:
+def with_fields(node: PhysicalNode, fields: Sequence[Field], copies: int = 1) -> int | None:
     """The size in bytes of the rows of ``node``, each ``copies`` times, with the columns ``fields``."""
     return None if node.most is None else node.most * copies * width(fields) // width(node.fields)

@@ -14,6 +14,7 @@ from dataclasses import dataclass, replace
 from tidemill.operators.window.assigners.cumulate import KIND as CUMULATE
 from tidemill.operators.window.assigners.hop import KIND as HOP
 from tidemill.operators.window.assigners.tumble import KIND as TUMBLE
+from tidemill.physical import nodes as p
 from tidemill.physical.batch import nodes as b
 from tidemill.physical.conditions import columns
 from tidemill.plan import nodes as n
@@ -33,7 +34,7 @@ class Slices:
 
     node: b.Aggregate
     function: b.WindowTableFunction
-    calcs: tuple[b.Calc, ...]
+    calcs: tuple[p.Calc, ...]
     sets: tuple[tuple[Expr, ...], ...]
     roles: tuple[str, ...]
 
@@ -80,10 +81,10 @@ def by_slices(node: b.Aggregate) -> Slices | None:
         return None
     below = node.input
     sets: tuple[tuple[Expr, ...], ...] = (_references(below.fields),)
-    if isinstance(below, b.Expand):
+    if isinstance(below, p.Expand):
         sets, below = below.projections, below.input
-    calcs: list[b.Calc] = []
-    while isinstance(below, b.Calc):
+    calcs: list[p.Calc] = []
+    while isinstance(below, p.Calc):
         calcs.insert(0, below)
         below = below.input
     if not isinstance(below, b.WindowTableFunction) or not _overlap(below.window):
@@ -123,7 +124,7 @@ def _references(fields: tuple[Field, ...]) -> tuple[Expr, ...]:
 
 
 def _window_columns(
-    function: b.WindowTableFunction, calcs: Sequence[b.Calc], sets: tuple[tuple[Expr, ...], ...]
+    function: b.WindowTableFunction, calcs: Sequence[p.Calc], sets: tuple[tuple[Expr, ...], ...]
 ) -> dict[int, str]:
     """The role of each field above ``sets`` that is a window column in all sets; {} if a node computes with
     one."""

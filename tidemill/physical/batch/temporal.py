@@ -11,8 +11,8 @@ from __future__ import annotations
 from dataclasses import dataclass, replace
 
 from tidemill.errors import NotSupportedError
+from tidemill.physical import nodes as p
 from tidemill.physical.batch import nodes as b
-from tidemill.physical.batch.nodes import BatchNode
 from tidemill.physical.batch.sizes import with_fields
 from tidemill.physical.batch.ties import keeps_last
 from tidemill.physical.conditions import conjunction, conjuncts, substituted
@@ -130,7 +130,7 @@ def _primary_key(node: n.LogicalNode) -> frozenset[int]:
 
 
 def plan_temporal_join(
-    node: n.TemporalJoin, left: BatchNode, versions: Versions, source: BatchNode
+    node: n.TemporalJoin, left: p.PhysicalNode, versions: Versions, source: p.PhysicalNode
 ) -> b.TemporalJoin:
     """``source``: the plan of ``versions.source``."""
     assert node.version is not None
@@ -151,7 +151,7 @@ def plan_temporal_join(
     order, added = _order(versions)
     alive = [] if versions.condition is None else [versions.condition]
     fields = [Field(f"{_ORDER}{i}", x.type) for i, x in enumerate(added)]
-    right = b.Calc(
+    right = p.Calc(
         fields=(*node.right.fields, *fields, *[Field(ALIVE, BOOLEAN)] * len(alive)),
         most=with_fields(source, node.right.fields),
         input=source,

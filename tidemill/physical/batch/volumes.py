@@ -11,19 +11,9 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 
 from tidemill.physical.batch.joins import key_columns
-from tidemill.physical.batch.nodes import (
-    Aggregate,
-    BatchNode,
-    Calc,
-    DataFrameScan,
-    Join,
-    OverAggregate,
-    Rank,
-    Sort,
-    TableSourceScan,
-    Union,
-    all_of,
-)
+from tidemill.physical.batch.nodes import Aggregate, Join, OverAggregate, Rank, TableSourceScan
+from tidemill.physical.nodes import Calc, DataFrameScan, PhysicalNode, Sort, Union
+from tidemill.physical.tree import walk
 from tidemill.plan import nodes as n
 from tidemill.plan.expressions import InputRef
 
@@ -36,12 +26,12 @@ Columns = frozenset[int]
 _NONE: Columns = frozenset()
 
 
-def read_bytes(root: BatchNode) -> int | None:
+def read_bytes(root: PhysicalNode) -> int | None:
     """About how many bytes the tables have; None if the size of a table is not known."""
-    return _sum(node.most for node in all_of(root) if isinstance(node, Read))
+    return _sum(node.most for node in walk(root) if isinstance(node, Read))
 
 
-def exchanged_bytes(root: BatchNode, prunes: bool) -> int | None:
+def exchanged_bytes(root: PhysicalNode, prunes: bool) -> int | None:
     """About how many bytes of its tables a plan processes; None if the size of a table is not known.
     ``prunes``: whether Spark also skips partitions at run time."""
     order = _inputs_first(root)
@@ -54,9 +44,9 @@ def _sum(sizes: Iterable[int | None]) -> int | None:
     return None if None in all_sizes else sum(size for size in all_sizes if size is not None)
 
 
-def _inputs_first(root: BatchNode) -> list[BatchNode]:
+def _inputs_first(root: PhysicalNode) -> list[PhysicalNode]:
     """The nodes of a plan, each once."""
-    ordered, visited, stack = list[BatchNode](), set[int](), [(root, False)]
+    ordered, visited, stack = list[PhysicalNode](), set[int](), [(root, False)]
     while stack:
         node, ready = stack.pop()
         if ready:
@@ -68,7 +58,7 @@ def _inputs_first(root: BatchNode) -> list[BatchNode]:
     return ordered
 
 
-def _bound(order: Sequence[BatchNode]) -> dict[int, Columns]:
+def _bound(order: Sequence[PhysicalNode]) -> dict[int, Columns]:
     """By node id: the columns that all readers of the node join with filtered rows."""
     chosen = set[int]()
     for node in order:
@@ -81,13 +71,13 @@ def _bound(order: Sequence[BatchNode]) -> dict[int, Columns]:
     return bound
 
 
-def _chooses(node: BatchNode) -> bool:
+def _chooses(node: PhysicalNode) -> bool:
     if isinstance(node, TableSourceScan):
         return bool(node.filters)
     return isinstance(node, Calc) and node.condition is not None
 
 
-def _bound_below(node: BatchNode, columns: Columns, chosen: set[int]) -> Sequence[Columns]:
+def _bound_below(node: PhysicalNode, columns: Columns, chosen: set[int]) -> Sequence[Columns]:
     """For each input the columns that are bound if ``columns`` of the node are, and the columns that the node
     itself binds."""
     match node:

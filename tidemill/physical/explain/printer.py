@@ -15,6 +15,7 @@ from enum import Enum
 from functools import singledispatchmethod
 
 from tidemill.functions.signatures import calcite_text
+from tidemill.functions.text.times import shortest, timestamp
 from tidemill.plan import expressions as e
 from tidemill.plan import patterns as r
 from tidemill.plan import subquery_expressions as q
@@ -197,8 +198,7 @@ def _double(kind: t.LogicalType, value: object) -> str:
 
 def _timestamp(kind: t.LogicalType, value: object) -> str:
     assert isinstance(value, dt.datetime)
-    text = value.replace(tzinfo=None).isoformat(sep=" ")
-    return text.rstrip("0") if "." in text else text
+    return shortest(timestamp(value, 6))
 
 
 def _time(kind: t.LogicalType, value: object) -> str:

@@ -26,7 +26,7 @@ from dataclasses import dataclass, replace
 from tidemill.errors import NotSupportedError
 from tidemill.physical import nodes as p
 from tidemill.physical.conditions import conjunction, conjuncts, shifted
-from tidemill.physical.finish import PENDING, exchange, finish, references, select
+from tidemill.physical.finish import exchange, finish, references, select
 from tidemill.physical.joins.intervals import without_bounds
 from tidemill.physical.joins.pairwise import sides_of, unknown_to_kernels
 from tidemill.plan.expressions import Expr, InputRef, Literal, UserCall
@@ -79,7 +79,6 @@ def filter_above_join(join: p.Join) -> p.Calc:
     computed, condition = _with_calls(below, conjunction(unknown))
     return p.Calc(
         fields=below.fields,
-        traits=PENDING,
         input=computed,
         projections=references(below.fields),
         condition=condition,
@@ -97,7 +96,7 @@ def _with_calls(node: p.PhysicalNode, condition: Expr | None) -> tuple[p.Physica
         }
         fields = (*node.fields, *(Field(f"$u{width + i}", x.type) for i, x in enumerate(calls)))
         projections = (*references(node.fields), *calls)
-        node = finish(p.Calc(fields=fields, traits=PENDING, input=node, projections=projections))
+        node = finish(p.Calc(fields=fields, input=node, projections=projections))
         condition = map_down(condition, call_columns.get)
     return node, condition
 
@@ -131,7 +130,7 @@ class _Parts:
             return select(self._matched_rows(0, join.kind), tuple(range(len(join.fields))), join.fields)
         matched = finish(self._calc(self.pairs, self._shown_columns()))
         alone = (finish(self._unmatched(side)) for side in _PADDED[join.kind])
-        return p.Union(fields=join.fields, traits=PENDING, branches=(matched, *alone))
+        return p.Union(fields=join.fields, branches=(matched, *alone))
 
     def _unmatched(self, side: int) -> p.Calc:
         """The rows of a side without a pair, with NULL for the other side's columns."""
@@ -152,7 +151,7 @@ class _Parts:
         return len(self.join.inputs[side].fields)
 
     def _calc(self, below: p.PhysicalNode, projections: Sequence[Expr]) -> p.Calc:
-        return p.Calc(fields=self.join.fields, traits=PENDING, input=below, projections=tuple(projections))
+        return p.Calc(fields=self.join.fields, input=below, projections=tuple(projections))
 
     def _matched_rows(self, side: int, kind: JoinKind) -> p.Join:
         """The rows of a side with a pair (SEMI) or without a pair (ANTI)."""
@@ -163,7 +162,6 @@ class _Parts:
         ttls = (join.left_ttl, join.right_ttl)
         decided = p.Join(
             fields=own.fields,
-            traits=PENDING,
             left=exchange(own, every),
             right=exchange(paired, every),
             kind=kind,
@@ -241,7 +239,7 @@ def _widened(node: p.PhysicalNode, added: tuple[Expr, ...]) -> p.PhysicalNode:
         return node
     fields = (*node.fields, *(Field(f"$d{i}", x.type) for i, x in enumerate(added)))
     projections = (*references(node.fields), *added)
-    return finish(p.Calc(fields=fields, traits=PENDING, input=node, projections=projections))
+    return finish(p.Calc(fields=fields, input=node, projections=projections))
 
 
 def _named(fields: tuple[Field, ...]) -> tuple[Field, ...]:

@@ -10,7 +10,7 @@ from tidemill.errors import NotSupportedError, ValidationError
 from tidemill.functions.casts import common_type
 from tidemill.physical import nodes as p
 from tidemill.physical.conditions import conjunction, substituted
-from tidemill.physical.finish import PENDING, finish, references, select
+from tidemill.physical.finish import finish, references, select
 from tidemill.physical.joins.planning import EquiKey, split_condition
 from tidemill.plan import nodes as n
 from tidemill.plan.expressions import Call, Cast, Expr, InputRef
@@ -78,7 +78,6 @@ def plan_lookup_join(node: n.TemporalJoin, left: p.PhysicalNode) -> p.PhysicalNo
     join = finish(
         p.LookupJoin(
             fields=(*wide.fields, *_renamed_apart(node.fields[width:], wide.fields)),
-            traits=PENDING,
             input=wide,
             table=lookup.table,
             options=lookup.options,
@@ -159,7 +158,7 @@ def _with_keys(left: p.PhysicalNode, keys: list[Expr]) -> tuple[p.PhysicalNode, 
     names = _renamed_apart(tuple(Field(f"$f{width + i}", x.type) for i, x in enumerate(added)), left.fields)
     projections = (*references(left.fields), *added)
     fields = (*left.fields, *names)
-    return finish(p.Calc(fields=fields, traits=PENDING, input=left, projections=projections)), key_columns
+    return finish(p.Calc(fields=fields, input=left, projections=projections)), key_columns
 
 
 def _renamed_apart(fields: tuple[Field, ...], others: tuple[Field, ...]) -> tuple[Field, ...]:

@@ -11,7 +11,7 @@ from tidemill.functions.comparison import SAME
 from tidemill.physical import nodes as p
 from tidemill.physical.conditions import columns, conjunction, conjuncts, shifted
 from tidemill.physical.emit import emit
-from tidemill.physical.finish import PENDING, exchange, finish, references, select
+from tidemill.physical.finish import exchange, finish, references, select
 from tidemill.physical.joins.intervals import time_bounds
 from tidemill.physical.windows import attached_window
 from tidemill.plan import nodes as n
@@ -57,7 +57,7 @@ class _Side:
         extra = tuple(Field(name, x.type) for name, x in zip(names, self.added, strict=True))
         projections = (*references(self.node.fields), *self.added)
         fields = (*self.node.fields, *extra)
-        return finish(p.Calc(fields=fields, traits=PENDING, input=self.node, projections=projections))
+        return finish(p.Calc(fields=fields, input=self.node, projections=projections))
 
 
 def _unused_name(name: str, used_names: set[str]) -> str:
@@ -149,7 +149,6 @@ def plan_join(
     hints = dict(node.hints)
     join = p.Join(
         fields=join_fields(node, sides),
-        traits=PENDING,
         left=inputs[0],
         right=inputs[1],
         kind=node.kind,

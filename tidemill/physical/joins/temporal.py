@@ -16,7 +16,7 @@ from dataclasses import dataclass, replace
 from tidemill.errors import ValidationError
 from tidemill.physical import nodes as p
 from tidemill.physical.conditions import conjunction, substituted
-from tidemill.physical.finish import PENDING, exchange, finish, references, select
+from tidemill.physical.finish import exchange, finish, references, select
 from tidemill.physical.joins.planning import join_fields, keyed_sides, output_columns, split_condition
 from tidemill.physical.traits.changelog_mode import insert_only
 from tidemill.physical.versions import each_change
@@ -40,7 +40,6 @@ def plan_temporal_join(
     join = finish(
         p.TemporalJoin(
             fields=join_fields(node, sides),
-            traits=PENDING,
             left=exchange(sides.left, sides.left_keys),
             right=exchange(sides.right, sides.right_keys),
             kind=node.kind,
@@ -174,4 +173,4 @@ def _calc(versions: _Versions, node: p.PhysicalNode) -> tuple[p.PhysicalNode, in
 def _projected(
     source: p.PhysicalNode, projections: tuple[Expr, ...], fields: tuple[Field, ...]
 ) -> p.PhysicalNode:
-    return finish(p.Calc(fields=fields, traits=PENDING, input=source, projections=projections))
+    return finish(p.Calc(fields=fields, input=source, projections=projections))

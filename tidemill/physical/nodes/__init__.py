@@ -1,6 +1,7 @@
-"""Physical stream nodes, named as Flink's EXPLAIN names them, with their traits.
+"""Physical nodes, named as Flink's EXPLAIN names them: of streaming plans, and shared by batch plans.
 
-Every node has its output ``fields`` and its ``traits``; ``changelogMode`` in EXPLAIN is ``traits.kinds``.
+Every node has its output ``fields``. A node of a stream has its ``traits``; ``changelogMode`` in EXPLAIN is
+``traits.kinds``. Nodes that only batch plans have are in ``physical.batch.nodes``.
 Each family of nodes has a file; ``base`` has the base classes.
 """
 

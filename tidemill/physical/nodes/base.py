@@ -1,8 +1,8 @@
-"""The base classes of physical nodes, with their fields and traits."""
+"""The base classes of the nodes of physical plans, in streaming and in batch mode."""
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
 from tidemill.changelog.rowkind import INSERT_ONLY, RowKind
 from tidemill.types.logical import Field
@@ -10,7 +10,8 @@ from tidemill.types.logical import Field
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Traits:
-    """``kinds``: the RowKinds on the edge out of the node. Keys are sets of field indexes."""
+    """``kinds``: the RowKinds on the edge out of the node. Keys are sets of field indexes. All rows of a
+    batch plan are inserts."""
 
     kinds: frozenset[RowKind] = INSERT_ONLY
     unique_keys: frozenset[frozenset[int]] = frozenset()
@@ -19,8 +20,13 @@ class Traits:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class PhysicalNode:
+    """``traits``: in a streaming plan, as ``finish`` computes them. ``most``: in a batch plan, an upper bound
+    of the bytes of the node's rows, None if unknown. It decides what is broadcast, so only certain facts
+    lower it."""
+
     fields: tuple[Field, ...]
-    traits: Traits
+    traits: Traits = Traits()
+    most: int | None = field(default=None, compare=False)
 
     @property
     def inputs(self) -> tuple[PhysicalNode, ...]:

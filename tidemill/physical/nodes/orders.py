@@ -57,7 +57,7 @@ class Rank(Versioned):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class SortLimit(Unary):
-    """ORDER BY ... LIMIT (or LIMIT alone: no ``order``) of a stream."""
+    """ORDER BY ... LIMIT (or LIMIT alone: no ``order``): at most ``fetch`` rows after ``offset`` rows."""
 
     order: tuple[SortKey, ...]
     offset: int

@@ -25,6 +25,8 @@ class TableSourceScan(PhysicalNode):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class DataFrameScan(PhysicalNode):
+    """A Spark DataFrame that is registered as a view. ``key`` names it in the session."""
+
     key: str
 
 
@@ -75,6 +77,8 @@ class Expand(Unary):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Union(PhysicalNode):
+    """UNION ALL: the columns of the branches by position."""
+
     branches: tuple[PhysicalNode, ...]
 
     @property

@@ -5,7 +5,6 @@ from __future__ import annotations
 from tidemill.errors import NotSupportedError
 from tidemill.physical import nodes as p
 from tidemill.physical.batch import conversion as batch
-from tidemill.physical.batch.nodes import BatchNode
 from tidemill.physical.context import PlannerContext
 from tidemill.physical.conversion import convert, convert_node
 from tidemill.physical.digests import incidental
@@ -13,7 +12,7 @@ from tidemill.physical.explain.attributes.dispatch import attributes, node_name
 from tidemill.physical.explain.attributes.texts import Attributes
 from tidemill.physical.explain.printer import Form, Printer, record_text
 from tidemill.physical.explain.syntax_tree import line
-from tidemill.physical.finish import PENDING, finish
+from tidemill.physical.finish import finish
 from tidemill.physical.sinks import check_only_inserts
 from tidemill.physical.traits.arrival import arrival_of, as_inputs
 from tidemill.physical.traits.changelog_mode import (
@@ -33,9 +32,7 @@ _NO_COLUMNS = Printer(())
 @convert_node.register
 def _(node: n.ToChangelog, context: PlannerContext) -> p.PhysicalNode:
     child = convert(node.input, context)
-    return finish(
-        p.ToChangelog(fields=node.fields, traits=PENDING, input=child, codes=node.codes, call=node.call)
-    )
+    return finish(p.ToChangelog(fields=node.fields, input=child, codes=node.codes, call=node.call))
 
 
 @convert_node.register
@@ -43,15 +40,13 @@ def _(node: n.FromChangelog, context: PlannerContext) -> p.PhysicalNode:
     child = convert(node.input, context)
     check_only_inserts(child)
     return finish(
-        p.FromChangelog(
-            fields=node.fields, traits=PENDING, input=child, op=node.op, codes=node.codes, call=node.call
-        )
+        p.FromChangelog(fields=node.fields, input=child, op=node.op, codes=node.codes, call=node.call)
     )
 
 
 @batch.convert_node.register(n.ToChangelog)
 @batch.convert_node.register(n.FromChangelog)
-def _(node: n.ToChangelog | n.FromChangelog, context: batch.BatchContext) -> BatchNode:
+def _(node: n.ToChangelog | n.FromChangelog, context: batch.BatchContext) -> p.PhysicalNode:
     """NotSupportedError: a batch has no changes, and Flink has no batch plan for these functions either."""
     name = "TO_CHANGELOG" if isinstance(node, n.ToChangelog) else "FROM_CHANGELOG"
     raise NotSupportedError(f"{name} runs in streaming mode only")

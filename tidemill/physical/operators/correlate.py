@@ -8,7 +8,7 @@ from tidemill.physical.conversion import convert, convert_node
 from tidemill.physical.explain.attributes.dispatch import attributes, node_name
 from tidemill.physical.explain.attributes.texts import Attributes
 from tidemill.physical.explain.printer import Form, Printer, record_text
-from tidemill.physical.finish import PENDING, finish
+from tidemill.physical.finish import finish
 from tidemill.physical.sinks import producer, producer_below
 from tidemill.physical.traits.arrival import arrival_of, as_inputs
 from tidemill.physical.traits.changelog_mode import (
@@ -28,7 +28,6 @@ def _(node: n.Unnest, context: PlannerContext) -> p.PhysicalNode:
     return finish(
         p.Correlate(
             fields=node.fields,
-            traits=PENDING,
             input=child,
             function="UNNEST",
             args=(node.collection,),
@@ -45,7 +44,6 @@ def _(node: n.TableFunction, context: PlannerContext) -> p.PhysicalNode:
     return finish(
         p.Correlate(
             fields=node.fields,
-            traits=PENDING,
             input=child,
             function=node.function.name,
             args=node.args,

@@ -8,7 +8,7 @@ from tidemill.physical.conversion import convert, convert_node
 from tidemill.physical.explain.attributes.dispatch import attributes
 from tidemill.physical.explain.attributes.texts import Attributes, bracket
 from tidemill.physical.explain.printer import Form, Printer
-from tidemill.physical.finish import PENDING, finish
+from tidemill.physical.finish import finish
 from tidemill.physical.sinks import producer, producer_below
 from tidemill.physical.traits.arrival import arrival_of, as_inputs
 from tidemill.physical.traits.changelog_mode import (
@@ -26,7 +26,7 @@ from tidemill.plan.expressions import Expr, Literal
 @convert_node.register
 def _(node: n.Expand, context: PlannerContext) -> p.PhysicalNode:
     child = convert(node.input, context)
-    return finish(p.Expand(fields=node.fields, traits=PENDING, input=child, projections=node.projections))
+    return finish(p.Expand(fields=node.fields, input=child, projections=node.projections))
 
 
 modifications.register(p.Expand, kinds_of_inputs)

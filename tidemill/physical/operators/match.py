@@ -11,7 +11,7 @@ from tidemill.physical.explain.attributes.dispatch import attributes, node_name
 from tidemill.physical.explain.attributes.texts import Attributes, order_by
 from tidemill.physical.explain.patterns import pattern_attributes
 from tidemill.physical.explain.printer import Form, Printer
-from tidemill.physical.finish import PENDING, exchange, finish
+from tidemill.physical.finish import exchange, finish
 from tidemill.physical.lineage import Lineages, lineage_of
 from tidemill.physical.lineage_text import Lineage, computed, text_of
 from tidemill.physical.traits.arrival import Arrival, arrival_of
@@ -39,7 +39,6 @@ def _(node: n.MatchRecognize, context: PlannerContext) -> p.PhysicalNode:
     return finish(
         p.Match(
             fields=node.fields,
-            traits=PENDING,
             input=exchange(child, node.partition),
             partition=node.partition,
             order=node.order,

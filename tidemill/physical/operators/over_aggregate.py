@@ -15,7 +15,7 @@ from tidemill.physical.explain.attributes.texts import Attributes, bracket
 from tidemill.physical.explain.costs import Cost, own_cost
 from tidemill.physical.explain.notes import CORRECTED, Notes, notes_beside, passed, runs_otherwise
 from tidemill.physical.explain.printer import Form, Printer, order_text
-from tidemill.physical.finish import PENDING, exchange, finish, references
+from tidemill.physical.finish import exchange, finish, references
 from tidemill.physical.lineage import Lineages, lineage_of
 from tidemill.physical.lineage_text import Lineage, computed, text_of, unordered_columns
 from tidemill.physical.ranks import time_attribute
@@ -56,7 +56,7 @@ def _(node: n.Over, context: PlannerContext) -> p.PhysicalNode:
     refs = references(child.fields)
     order = (*range(width), *(width + call_order.index(i) for i in range(len(call_order))))
     projections = tuple(refs[i] for i in order)
-    return finish(p.Calc(fields=node.fields, traits=PENDING, input=child, projections=projections))
+    return finish(p.Calc(fields=node.fields, input=child, projections=projections))
 
 
 def _over(
@@ -71,7 +71,6 @@ def _over(
     return finish(
         p.OverAggregate(
             fields=(*child.fields, *fields),
-            traits=PENDING,
             input=exchange(child, first.partition),
             calls=tuple(replace(c, name=f.name) for c, f in zip(calls, fields, strict=True)),
             time=time,

@@ -8,7 +8,7 @@ from tidemill.physical.conversion import convert, convert_node, state_ttl
 from tidemill.physical.explain.attributes.dispatch import attributes, node_name
 from tidemill.physical.explain.attributes.texts import Attributes, order_by
 from tidemill.physical.explain.printer import Form
-from tidemill.physical.finish import PENDING, exchange, finish
+from tidemill.physical.finish import exchange, finish
 from tidemill.physical.traits.changelog_mode import kinds_of_inputs, modifications, needs_both, satisfied
 from tidemill.physical.traits.keys import derived_keys, keys_of_input
 from tidemill.physical.traits.mini_batch import always, folds, needs_watermark
@@ -19,17 +19,16 @@ from tidemill.plan import nodes as n
 def _(node: n.Sort, context: PlannerContext) -> p.PhysicalNode:
     child = convert(node.input, context)
     if node.fetch == 0:
-        return finish(p.Values(fields=node.fields, traits=PENDING, rows=()))
+        return finish(p.Values(fields=node.fields, rows=()))
     input_ = exchange(child, ())
     if node.fetch is None and not node.offset:
         first = child.fields[node.keys[0].index].type if node.keys else None
         by_time = first is not None and first.time_attribute != "" and node.keys[0].ascending
-        sort = p.Sort(fields=node.fields, traits=PENDING, input=input_, order=node.keys, by_time=by_time)
+        sort = p.Sort(fields=node.fields, input=input_, order=node.keys, by_time=by_time)
         return finish(sort) if node.keys else child
     return finish(
         p.SortLimit(
             fields=node.fields,
-            traits=PENDING,
             input=input_,
             order=node.keys,
             offset=node.offset,

@@ -12,7 +12,7 @@ from tidemill.physical.explain.attributes.dispatch import attributes
 from tidemill.physical.explain.attributes.texts import Attributes
 from tidemill.physical.explain.notes import runs_otherwise
 from tidemill.physical.explain.printer import Form, Printer
-from tidemill.physical.finish import PENDING, finish
+from tidemill.physical.finish import finish
 from tidemill.physical.identities import without_delay
 from tidemill.physical.lineage import Lineages, lineage_of
 from tidemill.physical.lineage_text import Lineage, text_of
@@ -35,9 +35,7 @@ from tidemill.plan import nodes as n
 def _(node: n.Watermark, context: PlannerContext) -> p.PhysicalNode:
     child = convert(node.input, context)
     return finish(
-        p.WatermarkAssigner(
-            fields=node.fields, traits=PENDING, input=child, rowtime=node.rowtime, watermark=node.expression
-        )
+        p.WatermarkAssigner(fields=node.fields, input=child, rowtime=node.rowtime, watermark=node.expression)
     )
 
 

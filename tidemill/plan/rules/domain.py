@@ -93,4 +93,6 @@ def _refuse_draws(plan: n.LogicalNode) -> None:
     drawn = {name for expr in node_expressions(plan) for name in drawn_by(expr)}
     if drawn:
         names = ", ".join(sorted(drawn))
-        raise NotSupportedError(f"A correlated subquery over rows that {names} draws is not supported")
+        raise NotSupportedError(
+            f"A correlated subquery over rows that contain a value of {names} is not supported"
+        )

@@ -14,7 +14,7 @@ Layout::
     epochs/<n>.commit.json     fact: epoch n happened; offsets, manifests, sink tokens
     epochs/<n>.published.json  all sinks have published epoch n; left by a job that stops
     state/<operator>/...       runs and manifests (see tidemill.state)
-    sources/<source>/...       what sources keep of their own (see connectors.api.JobSource)
+    sources/<source>/...       what sources keep of their own (see connectors.api.Source)
     replays/...                what a query gives from the beginning on, while a job gets another one
 
 Guarantee: a record file is either absent or whole, and is never replaced. Epoch n is committed iff
@@ -27,23 +27,20 @@ from __future__ import annotations
 
 import contextlib
 import itertools
-from collections.abc import Callable, Container
-from dataclasses import asdict, dataclass, field, replace
+from collections.abc import Callable
+from dataclasses import asdict, replace
 from functools import cached_property
 from pathlib import Path
 from typing import Any, Self, TypeVar
 
-from tidemill.connectors.api import Offset
 from tidemill.errors import StateError
 from tidemill.files.storage import Storage, sync
+from tidemill.runtime.checkpoint.epochs import EpochCommit, EpochPlan
 from tidemill.runtime.checkpoint.evolution import evolution
 from tidemill.runtime.checkpoint.identity import JobIdentity
 from tidemill.runtime.checkpoint.ownership import Ownership
 from tidemill.runtime.checkpoint.records import Records, said
-from tidemill.runtime.hot_keys import Hot
-from tidemill.runtime.timers import Timers
 from tidemill.state.record import START_AGAIN, damaged
-from tidemill.state.slices import Slice, Slices
 
 T = TypeVar("T")
 _JOB = "the job record"
@@ -56,65 +53,6 @@ FILLED = (_EPOCHS, _STATE, _SOURCES)
 """The folders that a job's own progress lies in."""
 FOLDERS = (*FILLED, "owners", REPLAYS)
 """All that a job keeps lies in these and in files beside them; other folders there are other jobs'."""
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class EpochPlan:
-    """The intent: per source the range (start, end]; ``time`` is the epoch's clock in milliseconds; ``ended``
-    are the sources that give no row after this epoch, ``idle`` those that are not waited for."""
-
-    epoch: int
-    time: int
-    start: dict[str, Offset | None]
-    end: dict[str, Offset]
-    ended: list[str] = field(default_factory=list)
-    idle: list[str] = field(default_factory=list)
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class EpochCommit:
-    """The fact. ``manifests``: operator id -> partition -> slices, each a manifest's path with the first key
-    group and the one after the last; ``tokens``: sink id -> tokens; ``watermarks``: of sources and
-    operators, in milliseconds, where there is event time; ``timers``: processing times at which operators
-    want an epoch, by operator and partition; ``active``: when sources of event time had rows last, ``idle``:
-    those of them that were not waited for; ``hot``: hashes of the keys whose rows operators get in all
-    buckets."""
-
-    epoch: int
-    time: int
-    offsets: dict[str, Offset]
-    manifests: dict[str, dict[str, list[list[Any]]]]
-    tokens: dict[str, list[str]]
-    published: bool = field(default=False)
-    watermarks: dict[str, int] = field(default_factory=dict)
-    timers: Timers = field(default_factory=dict)
-    active: dict[str, int] = field(default_factory=dict)
-    idle: list[str] = field(default_factory=list)
-    hot: Hot = field(default_factory=dict)
-
-    def of(self, operators: Container[str]) -> Self:
-        """Without what it says of other operators than these."""
-        return replace(
-            self,
-            manifests={key: parts for key, parts in self.manifests.items() if key in operators},
-            timers={key: times for key, times in self.timers.items() if key in operators},
-            hot={key: hashes for key, hashes in self.hot.items() if key in operators},
-        )
-
-    @property
-    def slices(self) -> Slices:
-        return {
-            operator: {int(p): tuple(Slice(*part) for part in slices) for p, slices in parts.items()}
-            for operator, parts in self.manifests.items()
-        }
-
-
-def recorded(slices: Slices) -> dict[str, dict[str, list[list[Any]]]]:
-    """As a commit record has them."""
-    return {
-        operator: {str(p): [[s.manifest, s.first, s.stop] for s in part] for p, part in sorted(parts.items())}
-        for operator, parts in slices.items()
-    }
 
 
 class CheckpointDirectory:

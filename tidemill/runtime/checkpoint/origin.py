@@ -25,14 +25,8 @@ from dataclasses import dataclass, replace
 
 from tidemill.errors import OwnershipError, StateError, TidemillError
 from tidemill.files.storage import Storage
-from tidemill.runtime.checkpoint.directory import (
-    FILLED,
-    ORIGIN,
-    REPLAYS,
-    SHOWN,
-    CheckpointDirectory,
-    EpochCommit,
-)
+from tidemill.runtime.checkpoint.directory import FILLED, ORIGIN, REPLAYS, SHOWN, CheckpointDirectory
+from tidemill.runtime.checkpoint.epochs import EpochCommit
 from tidemill.runtime.checkpoint.evolution import evolution
 from tidemill.runtime.checkpoint.identity import JobIdentity
 from tidemill.runtime.checkpoint.ownership import undisturbed

@@ -28,7 +28,8 @@ import xxhash
 from tidemill.errors import OwnershipError, StateError
 from tidemill.files.exclusive import is_temporary
 from tidemill.files.storage import TEMPORARY, Storage
-from tidemill.runtime.checkpoint.directory import FOLDERS, CheckpointDirectory, EpochCommit, identity_records
+from tidemill.runtime.checkpoint.directory import FOLDERS, CheckpointDirectory, identity_records
+from tidemill.runtime.checkpoint.epochs import EpochCommit
 from tidemill.runtime.checkpoint.identity import JobIdentity
 from tidemill.runtime.checkpoint.records import Records, said
 from tidemill.state.named_files import named_files

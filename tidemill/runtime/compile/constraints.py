@@ -21,9 +21,10 @@ from tidemill.config.sink_options import NESTED_CONSTRAINTS, NOT_NULL_ENFORCER, 
 from tidemill.errors import ValidationError
 from tidemill.functions.arrays.expressions import Applied, Column, Projection
 from tidemill.functions.arrays.logic import conjunction, without_null
-from tidemill.functions.casts_text import fit
 from tidemill.functions.literals import literal_sql
-from tidemill.runtime.compile.not_null import Node, required_columns
+from tidemill.functions.text.cast_sql import fit
+from tidemill.physical.nodes import PhysicalNode
+from tidemill.runtime.compile.not_null import required_columns
 from tidemill.types import logical as t
 from tidemill.types.physical import quote
 
@@ -84,7 +85,7 @@ class _Value:
 
 
 def constraints(
-    root: Node, columns: tuple[str, ...], targets: tuple[t.Field, ...], config: Configuration
+    root: PhysicalNode, columns: tuple[str, ...], targets: tuple[t.Field, ...], config: Configuration
 ) -> Constraints | None:
     """What to ask of the rows of ``root``, whose fields go by ``columns``, for a sink of ``targets``."""
     rules = _rules(config)

@@ -21,7 +21,7 @@ from tidemill.runtime import graph as g
 from tidemill.runtime.compile.context import CompileContext
 from tidemill.runtime.compile.schemas import columns_of, keyed_schema, names
 from tidemill.runtime.compile.shared import build, compile_node, transparent
-from tidemill.runtime.pace import pace_of
+from tidemill.runtime.event_time.pace import pace_of
 from tidemill.runtime.spark.expressions import Translator
 from tidemill.types import logical as t
 from tidemill.types.logical import Field

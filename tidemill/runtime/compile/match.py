@@ -30,7 +30,6 @@ from tidemill.physical.conditions import conjunction, conjuncts
 from tidemill.physical.joins.pairwise import known_to_kernels
 from tidemill.physical.names import free_name
 from tidemill.physical.traits.mini_batch import needs_watermark
-from tidemill.plan import nodes as n
 from tidemill.plan.expressions import Call, Cast, Expr, InputRef, Literal
 from tidemill.plan.patterns import EVERY, PatternAggregate, PatternColumn, PatternVariable
 from tidemill.plan.rewrite import map_down, map_expr
@@ -138,7 +137,7 @@ class MatchParts:
 
 
 def match_parts(
-    node: p.Match | n.MatchRecognize, inputs: tuple[t.Field, ...], columns_of_rows: tuple[str, ...] = ()
+    node: p.Match, inputs: tuple[t.Field, ...], columns_of_rows: tuple[str, ...] = ()
 ) -> MatchParts:
     """``columns_of_rows``: what the carried columns are called, if they are known."""
     carried = _Carried(columns_of_rows)

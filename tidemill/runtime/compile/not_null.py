@@ -23,11 +23,12 @@ from tidemill.types.logical import (
     NullType,
 )
 
-Node = p.PhysicalNode | b.BatchNode
 _ARITHMETIC = ("+", "-", "*", "/")
 
 
-def required_columns(root: Node, columns: tuple[str, ...], targets: tuple[Field, ...]) -> dict[str, str]:
+def required_columns(
+    root: p.PhysicalNode, columns: tuple[str, ...], targets: tuple[Field, ...]
+) -> dict[str, str]:
     """The columns of ``root``, whose fields go by ``columns``, that may be NULL where a sink of ``targets``
     must not: with their names in the sink."""
     return {
@@ -38,7 +39,7 @@ def required_columns(root: Node, columns: tuple[str, ...], targets: tuple[Field,
 
 
 @singledispatch
-def doubtful(node: Node, place: int) -> bool:
+def doubtful(node: p.PhysicalNode, place: int) -> bool:
     """Whether field ``place``, NOT NULL by its type, is one that a table declares so, as it was read or cast,
     or a decimal that may have overflown.
 
@@ -54,12 +55,12 @@ def _(node: p.TableSourceScan | b.TableSourceScan, place: int) -> bool:
 
 
 @doubtful.register
-def _(node: p.Calc | b.Calc, place: int) -> bool:
+def _(node: p.Calc, place: int) -> bool:
     return _may_be_null(node.projections[place], node.input)
 
 
 @doubtful.register
-def _(node: p.Expand | b.Expand, place: int) -> bool:
+def _(node: p.Expand, place: int) -> bool:
     return _may_be_null(node.projections[0][place], node.input)
 
 
@@ -77,11 +78,11 @@ def _(node: p.Join | b.Join, place: int) -> bool:
 
 
 @doubtful.register
-def _(node: p.Union | b.Union, place: int) -> bool:
+def _(node: p.Union, place: int) -> bool:
     return any(doubtful(branch, place) for branch in node.branches)
 
 
-def _may_be_null(expression: Expr, below: Node) -> bool:
+def _may_be_null(expression: Expr, below: p.PhysicalNode) -> bool:
     if any(_overflows(part) for part in expression.walk()):
         return True
     while isinstance(expression, Cast):

@@ -29,11 +29,13 @@ from tidemill.files.storage import Storage
 from tidemill.physical import nodes as p
 from tidemill.physical.explain.attributes import describe
 from tidemill.physical.tree import walk
-from tidemill.runtime.checkpoint.directory import REPLAYS, CheckpointDirectory, EpochCommit
+from tidemill.runtime.checkpoint.directory import REPLAYS, CheckpointDirectory
+from tidemill.runtime.checkpoint.epochs import EpochCommit
 from tidemill.runtime.checkpoint.identity import JobIdentity
 from tidemill.runtime.checkpoint.origin import Origin
 from tidemill.runtime.checkpoint.savepoint import SOURCES, Savepoint
-from tidemill.runtime.job_start import InsertsStart, JobRequest, epoch_session, parallelism
+from tidemill.runtime.job.request import JobRequest, epoch_session, parallelism
+from tidemill.runtime.job.start import InsertsStart
 from tidemill.runtime.replay.clock import refuse_moving, refuse_twice
 from tidemill.runtime.replay.replaying import History, Replay, Replayed, ReplayedOutput
 from tidemill.runtime.replay.verify import Read, copied

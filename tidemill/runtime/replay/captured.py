@@ -15,6 +15,7 @@ import pyarrow as pa
 from pyspark import TaskContext
 
 from tidemill.changelog.rowkind import KIND_COLUMN, RowKind
+from tidemill.connectors.api import Sink
 from tidemill.connectors.arrow_maps import map_batches
 from tidemill.connectors.last_changes import last_changes
 from tidemill.connectors.worker_errors import WorkerError
@@ -43,7 +44,7 @@ class KeptRows:
 
 
 @dataclass(slots=True, kw_only=True)
-class CapturingSink:
+class CapturingSink(Sink):
     """Stands for the sink of a table. What is published is what ``kept`` gives."""
 
     storage: Storage

@@ -14,26 +14,22 @@ from dataclasses import dataclass
 
 from tidemill.changelog.rowkind import INSERT_ONLY, RowKind
 from tidemill.changelog.watermarks import END
-from tidemill.connectors.api import JobSource, Offset, ReadLimit, Source
+from tidemill.connectors.api import Offset, ReadLimit, Source
 from tidemill.connectors.registry import connector
 from tidemill.errors import NotSupportedError, StateError
 from tidemill.files.storage import Storage
 from tidemill.physical import nodes as p
 from tidemill.runtime import graph as g
-from tidemill.runtime.checkpoint.directory import CheckpointDirectory, EpochCommit
+from tidemill.runtime.checkpoint.directory import CheckpointDirectory
+from tidemill.runtime.checkpoint.epochs import EpochCommit
 from tidemill.runtime.checkpoint.identity import JobIdentity
 from tidemill.runtime.compile.context import CompileContext
 from tidemill.runtime.compile.shared import compiled
 from tidemill.runtime.compile.state_names import StateNames
 from tidemill.runtime.epoch_loop import JobSettings, StreamingJob
-from tidemill.runtime.job_identity import job_identity
-from tidemill.runtime.job_start import (
-    JobRequest,
-    compiled_outputs,
-    epoch_session,
-    job_context,
-    read_limit,
-)
+from tidemill.runtime.job.graphs import compiled_outputs, job_context, read_limit
+from tidemill.runtime.job.identity import job_identity
+from tidemill.runtime.job.request import JobRequest, epoch_session
 from tidemill.runtime.outputs import SinkOutput
 from tidemill.runtime.replay.captured import CapturingSink, KeptRows
 from tidemill.runtime.spark.job_groups import grouped
@@ -72,12 +68,12 @@ class History:
             return NOTHING
         if offset is None:
             raise StateError(f"The history of {name} is not known: the job has not read it so far")
-        found = self._remembered(key, source, offset, name) if isinstance(source, JobSource) else None
+        found = self._remembered(key, source, offset, name)
         if found is None:
             raise NotSupportedError(f"{name} cannot be read again as it was: its connector keeps no history")
         return found
 
-    def _remembered(self, key: str, source: JobSource, offset: Offset, name: str) -> Source | None:
+    def _remembered(self, key: str, source: Source, offset: Offset, name: str) -> Source | None:
         source.record_in(self.sources.below(key))
         try:
             return source.remembered(offset, ended=self.commit.watermarks.get(key) == END)

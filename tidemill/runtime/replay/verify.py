@@ -20,9 +20,10 @@ from tidemill.connectors.task_frames import task_frame
 from tidemill.errors import StateError
 from tidemill.files.storage import Storage
 from tidemill.physical import nodes as p
-from tidemill.runtime.checkpoint.directory import EpochCommit
+from tidemill.runtime.checkpoint.epochs import EpochCommit
 from tidemill.runtime.checkpoint.savepoint import SOURCES, Savepoint
-from tidemill.runtime.job_start import InsertsStart, epoch_session, parallelism
+from tidemill.runtime.job.request import epoch_session, parallelism
+from tidemill.runtime.job.start import InsertsStart
 from tidemill.runtime.replay.captured import CapturingSink, KeptRows
 from tidemill.runtime.replay.clock import refuse_moving, refuse_twice
 from tidemill.runtime.replay.replaying import History, Replay, keys_of

@@ -23,9 +23,9 @@ from tidemill.errors import (
     TidemillError,
     ValidationError,
 )
+from tidemill.runtime.job.running import RunningJob
 from tidemill.runtime.progress import EpochProgress, JobFailed
 from tidemill.runtime.restarts.strategy import Strategy
-from tidemill.runtime.running_job import RunningJob
 from tidemill.runtime.snapshots import Held
 
 RESTARTING = "RESTARTING"

@@ -12,7 +12,7 @@ import pyarrow.compute as pc
 from tidemill.changelog.columns import Vec, single, to_arrow, vector
 from tidemill.changelog.watermarks import NONE, WATERMARK_COLUMN
 from tidemill.connectors.api import BatchMap
-from tidemill.operators.aggregates.json_text import json_values, quoted
+from tidemill.functions.text.json_functions import json_values, quoted
 from tidemill.operators.late_rows import LateRows
 
 

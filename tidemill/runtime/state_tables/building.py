@@ -18,7 +18,7 @@ from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
-from tidemill.connectors.api import JobSource, Offset, ReadLimit, Source
+from tidemill.connectors.api import Offset, ReadLimit, Source
 from tidemill.errors import NotSupportedError, ValidationError
 from tidemill.files.storage import Storage
 from tidemill.operators.aggregates.count import CountAccumulator
@@ -29,7 +29,7 @@ from tidemill.operators.aggregates.registry import ignores_distinct
 from tidemill.operators.aggregates.sum import SumAccumulator
 from tidemill.operators.group_aggregate.shape import GroupShape
 from tidemill.runtime import graph as g
-from tidemill.runtime.checkpoint.directory import EpochCommit, recorded
+from tidemill.runtime.checkpoint.epochs import EpochCommit, recorded
 from tidemill.runtime.checkpoint.identity import JobIdentity
 from tidemill.runtime.checkpoint.savepoint import SOURCES, STATE, Savepoint, check_empty
 from tidemill.runtime.state_tables.editing import Edit, claim, finish, staged
@@ -99,9 +99,8 @@ class NewState:
     def read_to_the_end(self, sources: Mapping[str, Source], spark: SparkSession) -> None:
         """What is there now counts as read."""
         for key, source in sources.items():  # 2
-            if isinstance(source, JobSource):
-                source.record_in(self.target.below(SOURCES).below(key))
-                source.search_with(spark)
+            source.record_in(self.target.below(SOURCES).below(key))
+            source.search_with(spark)
             self._offsets[key] = source.next_offset(None, ReadLimit())
 
     def put(

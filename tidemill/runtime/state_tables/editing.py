@@ -22,10 +22,12 @@ from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any
 
 from tidemill.changelog.rowkind import KIND_COLUMN
+from tidemill.connectors.api import Sink
 from tidemill.connectors.arrow_maps import map_batches
 from tidemill.errors import NotSupportedError, OwnershipError, StateError, ValidationError
 from tidemill.files.storage import Storage
-from tidemill.runtime.checkpoint.directory import CheckpointDirectory, EpochCommit, recorded
+from tidemill.runtime.checkpoint.directory import CheckpointDirectory
+from tidemill.runtime.checkpoint.epochs import EpochCommit, recorded
 from tidemill.runtime.checkpoint.identity import JobIdentity
 from tidemill.runtime.checkpoint.savepoint import (
     MARK,
@@ -73,7 +75,7 @@ class Edit:
 
 
 @dataclass(slots=True, kw_only=True)
-class SavepointSink:
+class SavepointSink(Sink):
     """``target``: where the new savepoint is to be."""
 
     savepoint: Savepoint

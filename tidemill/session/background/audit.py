@@ -6,7 +6,7 @@ import copy
 from dataclasses import dataclass
 
 from tidemill.errors import TidemillError
-from tidemill.runtime.job_start import InsertsStart
+from tidemill.runtime.job.start import InsertsStart
 from tidemill.runtime.progress import JobAudited
 from tidemill.runtime.replay.verify import EQUAL, SKIPPED, Finding
 from tidemill.runtime.restarts.job import RestartingJob

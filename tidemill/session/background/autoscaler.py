@@ -18,7 +18,8 @@ from dataclasses import dataclass, field
 from tidemill.config import job_options
 from tidemill.config.execution_options import PARALLELISM
 from tidemill.errors import TidemillError
-from tidemill.runtime.job_start import InsertsStart, parallelism
+from tidemill.runtime.job.request import parallelism
+from tidemill.runtime.job.start import InsertsStart
 from tidemill.runtime.progress import EpochProgress
 from tidemill.runtime.restarts.job import RestartingJob
 from tidemill.state.slices import KEY_GROUPS

@@ -83,7 +83,9 @@ class SparkTables(dict[str, CatalogTable | CatalogView]):
         self._database = database
         self._spark = spark
 
-    def get(self, name: str, default: CatalogTable | CatalogView | None = None) -> CatalogTable | None:  # type: ignore[override]
+    def get(  # type: ignore[override]  # dict's overloads take a default of any type
+        self, name: str, default: CatalogTable | CatalogView | None = None
+    ) -> CatalogTable | None:
         """None for what Spark has no table or view of."""
         path = f"{quote(self._catalog)}.{quote(self._database)}.{quote(name)}"
         try:

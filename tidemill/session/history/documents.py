@@ -9,7 +9,7 @@ from dataclasses import asdict, replace
 from typing import Any
 
 from tidemill.config.secrets import masked
-from tidemill.runtime.job_plan import PlanNode, PlanRole
+from tidemill.runtime.job.plan import PlanNode, PlanRole
 from tidemill.runtime.progress import EpochProgress, JobEnded, JobFailed, SavepointWritten
 from tidemill.runtime.stage_runs import rows_from_sources
 from tidemill.session.history.watch import Failure, JobLook, NodeTotals

@@ -12,7 +12,7 @@ from collections import OrderedDict, deque
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field, replace
 
-from tidemill.runtime.job_plan import PlanNode
+from tidemill.runtime.job.plan import PlanNode
 from tidemill.runtime.progress import (
     EpochBegun,
     EpochProgress,

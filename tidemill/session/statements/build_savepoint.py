@@ -17,9 +17,11 @@ from tidemill.errors import ValidationError
 from tidemill.files.file_snapshot import file_snapshot
 from tidemill.files.storage import Storage
 from tidemill.plan import nodes as n
-from tidemill.runtime import batch_job, job_start
-from tidemill.runtime.job_identity import job_identity
-from tidemill.runtime.job_start import InsertsStart
+from tidemill.plan.optimizer import optimize
+from tidemill.runtime import batch_job
+from tidemill.runtime.job.graphs import compiled_inserts
+from tidemill.runtime.job.identity import job_identity
+from tidemill.runtime.job.start import InsertsStart
 from tidemill.runtime.state_tables.building import NewState, NewTable, new_tables
 from tidemill.runtime.state_tables.connector import CONNECTOR, PATH, TABLE
 from tidemill.session import execution, planning
@@ -47,7 +49,7 @@ def build_savepoint(statement: s.BuildSavepoint, context: SessionContext) -> Tab
 
 def _filled(statement: s.BuildSavepoint, context: SessionContext, target: Storage) -> NewState:
     start = _job(statement, context)
-    outputs, compiled = job_start.compiled_inserts(start.sinks, start.request)
+    outputs, compiled = compiled_inserts(start.sinks, start.request)
     identity = job_identity(start.sinks, compiled, start.request.name)
     nodes = with_room(lambda: [node for output in outputs.values() for node in output.walk()])
     state = NewState(
@@ -143,5 +145,5 @@ def _unknown(name: str, asked: s.StateQuery, new: NewTable) -> Column:
 
 
 def _run(context: SessionContext, sink: n.Sink, tasks: Tasks) -> list[str]:
-    root = planning.batch(context, planning.optimized(sink.input))
+    root = planning.batch(context, optimize(sink.input))
     return batch_job.run_tasks(root, execution.job_request(context, _NAME), tasks)

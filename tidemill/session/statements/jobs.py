@@ -9,7 +9,7 @@ from tidemill.config.epoch_options import MAX_BYTES, MAX_ROWS
 from tidemill.config.execution_options import CHECKPOINT_DIRECTORY, PARALLELISM, SAVEPOINT_DIRECTORY
 from tidemill.config.mini_batch_options import MINI_BATCH_SIZE
 from tidemill.errors import NotSupportedError, ValidationError
-from tidemill.runtime.job_start import InsertsStart
+from tidemill.runtime.job.start import InsertsStart
 from tidemill.runtime.restarts.job import RestartingJob
 from tidemill.session import execution, inserts, planning
 from tidemill.session.context import SessionContext

@@ -75,9 +75,9 @@ class Trees:
         """One level deeper; the limit is far below what ends the stack."""
         if self._depth == DEEPEST:
             raise NotSupportedError(
-                f"An expression or query inside of {DEEPEST:,} others is not supported",
+                f"More than {DEEPEST:,} nested expressions or queries are not supported",
                 position=self._cursor.current.position,
-                hint="Cut the statement into several views.",
+                hint="Split the statement into several views.",
             )
         self._depth += 1
         tree = read()

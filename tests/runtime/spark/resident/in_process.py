@@ -13,7 +13,7 @@ from unittest.mock import MagicMock, patch
 
 from pyspark import SparkFiles, TaskContext
 
-from tidemill.runtime import job_start, running_job
+from tidemill.runtime.job import request, running
 from tidemill.runtime.spark.kernel import Report
 from tidemill.runtime.spark.resident import epochs, worker
 from tidemill.runtime.spark.resident.connection import Answer, Question
@@ -87,8 +87,8 @@ def in_process(folder: Path, workers: Workers | None = None) -> Iterator[None]:
 
     patches = (
         patch.object(execution, "spark_application", lambda options: spark),
-        patch.object(job_start, "job_session", lambda application, settings: spark),
-        patch.object(running_job, "grouped", lambda *_, **__: nullcontext()),
+        patch.object(request, "job_session", lambda application, settings: spark),
+        patch.object(running, "grouped", lambda *_, **__: nullcontext()),
         patch.object(epochs, "resident_workers", lambda context: workers or Workers()),
         patch.object(worker, "act_as", act_as),
         patch.object(TaskContext, "get", lambda: number),

@@ -10,6 +10,7 @@ import time
 from collections.abc import Callable, Iterator
 from pathlib import Path
 from random import Random
+from typing import Any
 from unittest.mock import patch
 
 import pytest
@@ -121,12 +122,12 @@ def test_a_worker_that_is_killed(
     killed: list[int] = []
     plain = ResidentEpochs.run
 
-    def run(epochs: ResidentEpochs, facts: object, discard: Callable[[], None]) -> object:
+    def run(epochs: ResidentEpochs, facts: Any, discard: Callable[[], None]) -> object:
         pids = resident_workers(spark.sparkContext).processes
         if pids and not killed:
             killed.append(pids[0])
             os.kill(pids[0], way)
-        return plain(epochs, facts, discard)  # type: ignore[arg-type]
+        return plain(epochs, facts, discard)
 
     with (
         patch.object(ResidentEpochs, "run", run),

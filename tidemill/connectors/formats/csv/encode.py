@@ -14,7 +14,7 @@ import pyarrow.compute as pc
 
 from tidemill.connectors.formats.api import TextEncoder
 from tidemill.connectors.formats.csv.dialect import Dialect
-from tidemill.connectors.formats.text_rendering import RenderRules, render
+from tidemill.functions.text.format_columns import RenderRules, joined, or_null, render
 from tidemill.types import logical as t
 from tidemill.types.logical import Field
 
@@ -60,10 +60,7 @@ def _texts(kind: t.LogicalType, values: pa.Array, dialect: Dialect) -> pa.Array:
 @_texts.register
 def _(kind: t.ArrayType, values: pa.Array, dialect: Dialect) -> pa.Array:
     elements = pc.fill_null(_texts(kind.element, values.flatten(), dialect), dialect.null or "")
-    lengths = pc.fill_null(pc.list_value_length(values), 0)
-    offsets = pa.concat_arrays([pa.array([0], pa.int32()), pc.cumulative_sum(lengths).cast(pa.int32())])
-    joined = pc.binary_join(pa.ListArray.from_arrays(offsets, elements), dialect.element_delimiter)
-    return pc.if_else(values.is_valid(), joined, pa.scalar(None, pa.string()))
+    return joined(values, elements, dialect.element_delimiter)
 
 
 @_texts.register
@@ -72,5 +69,4 @@ def _(kind: t.RowType, values: pa.Array, dialect: Dialect) -> pa.Array:
         pc.fill_null(_texts(f.type, child, dialect), dialect.null or "")
         for f, child in zip(kind.fields, values.flatten(), strict=True)
     ]
-    joined = pc.binary_join_element_wise(*children, dialect.element_delimiter)
-    return pc.if_else(values.is_valid(), joined, pa.scalar(None, pa.string()))
+    return or_null(values, pc.binary_join_element_wise(*children, dialect.element_delimiter))

@@ -15,9 +15,9 @@ import pyarrow.compute as pc
 
 from tidemill.changelog.rowkind import KIND_COLUMN
 from tidemill.connectors.formats.api import TextEncoder
-from tidemill.connectors.formats.text_rendering import RenderRules, by_distinct, render
 from tidemill.connectors.option_values import OptionValues
 from tidemill.errors import ConnectorError
+from tidemill.functions.text.format_columns import RenderRules, by_distinct, joined, or_null, render
 from tidemill.types import logical as t
 from tidemill.types.logical import Field
 
@@ -71,8 +71,8 @@ def objects(fields: tuple[Field, ...], columns: list[pa.Array], style: JsonStyle
             text = pc.fill_null(text, "null")
         piece = pc.binary_join_element_wise(f",{_string(field.name)}:", text, "")
         pieces.append(pc.fill_null(piece, ""))
-    joined = pc.binary_join_element_wise(*pieces, "")
-    return pc.binary_join_element_wise("{", pc.replace_substring_regex(joined, "^,", ""), "}", "")
+    members = pc.binary_join_element_wise(*pieces, "")
+    return pc.binary_join_element_wise("{", pc.replace_substring_regex(members, "^,", ""), "}", "")
 
 
 def _string(text: str) -> str:
@@ -108,7 +108,7 @@ def _check_finite(texts: pa.Array, values: pa.Array) -> None:
 @encode_values.register
 def _(kind: t.RowType, values: pa.Array, style: JsonStyle) -> pa.Array:
     texts = objects(kind.fields, values.flatten(), style)
-    return pc.if_else(values.is_valid(), texts, pa.scalar(None, pa.string()))
+    return or_null(values, texts)
 
 
 @encode_values.register
@@ -145,15 +145,7 @@ def _entries(values: pa.Array, key: t.LogicalType, value: t.LogicalType, style: 
 
 def _joined(lists: pa.Array, texts: pa.Array, start: str, end: str) -> pa.Array:
     """For each list, the ``texts`` of its elements between ``start`` and ``end``; a NULL text is skipped."""
-    lengths = pc.fill_null(pc.list_value_length(lists), 0)
-    offsets = pa.concat_arrays([pa.array([0], pa.int32()), pc.cumulative_sum(lengths).cast(pa.int32())])
-    grouped = pa.ListArray.from_arrays(offsets, texts)
-    if texts.null_count:
-        without_nulls = [[x for x in row if x is not None] for row in grouped.to_pylist()]
-        grouped = pa.array(without_nulls, pa.list_(pa.string()))
-    inner = pc.binary_join(grouped, ",")
-    bracketed = pc.binary_join_element_wise(start, inner, end, "")
-    return pc.if_else(lists.is_valid(), bracketed, pa.scalar(None, pa.string()))
+    return pc.binary_join_element_wise(start, joined(lists, texts, ","), end, "")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -13,8 +13,8 @@ from functools import singledispatch
 from typing import Any
 
 from tidemill.connectors.formats.text_scalars import TextRules, parse
+from tidemill.functions.text.numbers import java_double
 from tidemill.types import logical as t
-from tidemill.types.java_text import java_double
 
 
 class Number(str):

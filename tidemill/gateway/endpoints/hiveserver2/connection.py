@@ -144,5 +144,5 @@ def _answer(
         _LOGGER.exception("%s failed in a way that it should not", call.method)
         error = InternalError(f"{type(e).__name__}: {e}")
     failure = response()
-    failure.status = status.failed(error)  # type: ignore[attr-defined]
+    failure.status = status.failed(error)  # type: ignore[attr-defined]  # Thrift makes its fields
     return Answer(failure)

@@ -1,110 +1,120 @@
 """The HTTP transport: each call is the body of a POST, its answer the body of the response.
 
-As much of HTTP/1.1 as clients of Thrift speak. Each request says who asks. A browser is no client: what a
-page sends, with its origin, is refused.
+httptools parses. Each request has its own credentials. A connection serves one request at a time. Requests of
+a web page, which have its origin, are refused.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass, field
+from http import HTTPStatus
+
+import httptools
 
 from tidemill.gateway.endpoints.hiveserver2.stream import Stream
 from tidemill.gateway.endpoints.hiveserver2.wire import WireError
 from tidemill.gateway.security.access import AccessError
 
 LETTERS = frozenset(b"ABCDEFGHIJKLMNOPQRSTUVWXYZ")
-_LINE, _HEADERS = 16 << 10, 100
-_REASONS = {200: "OK", 400: "Bad Request", 401: "Unauthorized", 403: "Forbidden", 405: "Method Not Allowed",
-            411: "Length Required", 413: "Content Too Large"}  # fmt: skip
+_HEAD_BYTES = 64 << 10
 
 
 @dataclass(slots=True)
 class _Request:
-    method: str
-    version: str
-    headers: dict[str, str] = field(default_factory=dict)
+    """httptools calls the methods ``on_...``."""
 
-    @property
-    def goes_on(self) -> bool:
-        """Whether the connection serves for more requests."""
-        said = self.headers.get("connection", "").lower()
-        return "keep-alive" in said if self.version == "HTTP/1.0" else "close" not in said
+    headers: dict[bytes, bytes] = field(default_factory=dict)
+    body: bytearray = field(default_factory=bytearray)
+    has_head: bool = False
+    is_whole: bool = False
+
+    def on_message_begin(self) -> None:
+        if self.has_head:
+            raise WireError("a request follows before the answer")
+
+    def on_header(self, name: bytes, value: bytes) -> None:
+        self.headers[name.lower()] = value
+
+    def on_headers_complete(self) -> None:
+        self.has_head = True
+
+    def on_body(self, part: bytes) -> None:
+        self.body += part
+
+    def on_message_complete(self) -> None:
+        self.is_whole = True
+
+    def header(self, name: bytes) -> str:
+        return self.headers.get(name, b"").decode("latin-1")
 
 
 class _Refusal(Exception):
-    def __init__(self, code: int, reason: str) -> None:
+    def __init__(self, status: HTTPStatus, reason: str) -> None:
         super().__init__(reason)
-        self.code = code
+        self.status = status
 
 
 def serve(stream: Stream, user: Callable[[str], str], answer: Callable[[str, bytes], bytes]) -> None:
-    """``user``: from an Authorization header, AccessError; ``answer``: to a message of that user."""
+    """``user``: the user of an Authorization header, or AccessError; ``answer``: the answer to a message of
+    that user."""
     while True:
         stream.begin()
+        request = _Request()
+        parser = httptools.HttpRequestParser(request)
         try:
-            request = _request(stream)
-            name = _name(request, user)
-            reply = answer(name, _body(stream, request))
+            _read_head(stream, request, parser)
+            name = _name(request, parser.get_method(), user)
+            _read_body(stream, request, parser)
         except _Refusal as e:
-            _send(stream, e.code, str(e).encode(), kind="text/plain", goes_on=False)
+            _send(stream, e.status, str(e).encode(), kind="text/plain", goes_on=False)
             stream.drain()
             return
-        except WireError as e:
-            _send(stream, 400, str(e).encode(), kind="text/plain", goes_on=False)
-            raise
-        _send(stream, 200, reply, kind="application/x-thrift", goes_on=request.goes_on)
-        if not request.goes_on:
+        except (WireError, httptools.HttpParserError, httptools.HttpParserUpgrade) as e:
+            _send(stream, HTTPStatus.BAD_REQUEST, str(e).encode(), kind="text/plain", goes_on=False)
+            raise WireError(f"no request of HTTP: {e}") from e
+        goes_on = parser.should_keep_alive()
+        reply = answer(name, bytes(request.body))
+        _send(stream, HTTPStatus.OK, reply, kind="application/x-thrift", goes_on=goes_on)
+        if not goes_on:
             return
 
 
-def _request(stream: Stream) -> _Request:
-    method, _, rest = _line(stream).partition(" ")
-    version = rest.rpartition(" ")[2]
-    if version not in ("HTTP/1.0", "HTTP/1.1"):
-        raise WireError("the first line is none of HTTP's")
-    request = _Request(method, version)
-    while line := _line(stream):
-        name, colon, value = line.partition(":")
-        if not colon or len(request.headers) >= _HEADERS:
-            raise WireError("the headers are none of HTTP's, or too many")
-        request.headers[name.strip().lower()] = value.strip()
-    return request
+def _read_head(stream: Stream, request: _Request, parser: httptools.HttpRequestParser) -> None:
+    while not request.has_head:
+        if stream.longest - stream.left > _HEAD_BYTES:
+            raise WireError("the request's head is too long")
+        parser.feed_data(stream.some())
 
 
-def _line(stream: Stream) -> str:
-    return stream.line(_LINE).rstrip(b"\r\n").decode("latin-1")
-
-
-def _name(request: _Request, user: Callable[[str], str]) -> str:
-    if request.method != "POST":
-        raise _Refusal(405, "Send calls of HiveServer2's protocol by POST.")
-    if "origin" in request.headers:
-        raise _Refusal(403, "The request comes from a page of another site.")
+def _name(request: _Request, method: bytes, user: Callable[[str], str]) -> str:
+    if method != b"POST":
+        raise _Refusal(HTTPStatus.METHOD_NOT_ALLOWED, "Send calls of HiveServer2's protocol by POST.")
+    if b"origin" in request.headers:
+        raise _Refusal(HTTPStatus.FORBIDDEN, "The request comes from a page of another site.")
     try:
-        return user(request.headers.get("authorization", ""))
+        return user(request.header(b"authorization"))
     except AccessError as e:
-        raise _Refusal(401, str(e)) from e
+        raise _Refusal(HTTPStatus.UNAUTHORIZED, str(e)) from e
 
 
-def _body(stream: Stream, request: _Request) -> bytes:
-    said = request.headers.get("content-length", "")
-    if not (said.isascii() and said.isdigit()):
-        raise _Refusal(411, "Say how long the body is: Content-Length.")
-    if len(said) > 18 or int(said) > stream.left:
-        raise _Refusal(413, f"A request has {stream.longest} bytes at most.")
-    if request.headers.get("expect", "").lower() == "100-continue":
+def _read_body(stream: Stream, request: _Request, parser: httptools.HttpRequestParser) -> None:
+    length = request.header(b"content-length")
+    if length and int(length) > stream.longest:  # httptools refuses other texts than digits
+        raise _Refusal(HTTPStatus.REQUEST_ENTITY_TOO_LARGE, f"A request has {stream.longest} bytes at most.")
+    if not request.is_whole and request.header(b"expect").lower() == "100-continue":
         stream.write(b"HTTP/1.1 100 Continue\r\n\r\n")
-    return stream.read(int(said))
+    while not request.is_whole:
+        parser.feed_data(stream.some())
 
 
-def _send(stream: Stream, code: int, body: bytes, *, kind: str, goes_on: bool) -> None:
+def _send(stream: Stream, status: HTTPStatus, body: bytes, *, kind: str, goes_on: bool) -> None:
     lines = [
-        f"HTTP/1.1 {code} {_REASONS[code]}",
+        f"HTTP/1.1 {status} {status.phrase}",
         f"Content-Type: {kind}",
         f"Content-Length: {len(body)}",
         f"Connection: {'keep-alive' if goes_on else 'close'}",
     ]
-    if code == 401:
+    if status is HTTPStatus.UNAUTHORIZED:
         lines.append('WWW-Authenticate: Basic realm="tidemill"')
     stream.write("\r\n".join([*lines, "", ""]).encode("latin-1") + body)

@@ -18,8 +18,9 @@ import pyarrow as pa
 import pyarrow.compute as pc
 from thriftpy2.thrift import TType
 
-from tidemill.gateway.endpoints.json_values import encoder
-from tidemill.session import values
+from tidemill.functions.text.cast import cast
+from tidemill.functions.text.endpoint_json import endpoint_json
+from tidemill.functions.text.format_columns import plain_decimals, shortest
 from tidemill.types import logical as t
 
 COLUMNS_SINCE = 5
@@ -28,7 +29,6 @@ _FIELD = struct.Struct("!bh")
 _LIST = struct.Struct("!bi")
 _STOP = b"\0"
 _RESULTS_FIELD = 3
-_NO_EXPONENT = 6
 
 
 @dataclass(frozen=True, slots=True)
@@ -134,7 +134,7 @@ _LAYOUTS: dict[type[t.LogicalType], _Layout] = {
 @singledispatch
 def texts(kind: t.LogicalType, array: pa.Array, zone: dt.tzinfo) -> pa.Array:
     """Values as the protocol's texts. By default, those of CAST to STRING."""
-    return _one_by_one(array, lambda value: values.text(kind, value, zone))
+    return _one_by_one(array, cast(kind, zone))
 
 
 @texts.register(t.CharType)
@@ -147,15 +147,12 @@ def _(kind: t.LogicalType, array: pa.Array, zone: dt.tzinfo) -> pa.Array:
 
 @texts.register
 def _(kind: t.DecimalType, array: pa.Array, zone: dt.tzinfo) -> pa.Array:
-    """By Arrow's cast, unless the scale allows very small numbers, which Arrow writes with exponents."""
-    if kind.scale > _NO_EXPONENT:
-        return _one_by_one(array, lambda value: values.text(kind, value, zone))
-    return array.cast(pa.string())
+    return plain_decimals(array, kind.scale)
 
 
 @texts.register
 def _(kind: t.TimestampType, array: pa.Array, zone: dt.tzinfo) -> pa.Array:
-    return pc.replace_substring_regex(array.cast(pa.string()), pattern=r"\.?0+$", replacement="")
+    return shortest(array.cast(pa.string()))
 
 
 @texts.register
@@ -169,7 +166,7 @@ def _(kind: t.LocalZonedTimestampType, array: pa.Array, zone: dt.tzinfo) -> pa.A
 @texts.register(t.MultisetType)
 @texts.register(t.RowType)
 def _(kind: t.LogicalType, array: pa.Array, zone: dt.tzinfo) -> pa.Array:
-    return _one_by_one(array, encoder(kind))
+    return _one_by_one(array, endpoint_json(kind))
 
 
 def _one_by_one(array: pa.Array, text: Callable[[Any], str]) -> pa.Array:

@@ -71,13 +71,11 @@ class Stream:
         del self._held[:size]
         return data
 
-    def line(self, longest: int) -> bytes:
-        """Reads up to and including a line feed. WireError if the line is longer than ``longest``."""
-        while (end := self._held.find(b"\n", 0, longest)) < 0:
-            if len(self._held) >= longest:
-                raise WireError(f"a line has {longest} bytes at most")
+    def some(self) -> bytes:
+        """Reads what has come, at least a byte. WireError if the message gets too long; ClosedError."""
+        if not self._held:
             self._go_on()
-        return self.read(end + 1)
+        return self.read(len(self._held))
 
     def write(self, data: bytes) -> None:
         try:

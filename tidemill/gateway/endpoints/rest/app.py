@@ -1,7 +1,7 @@
 """The ASGI application: turns requests into calls, and answers and errors into JSON.
 
 Starlette routes the requests of the protocol and of the console, and those for the console's files, metrics
-and the API description. Requests that may wait run in threads, at most ``_THREADS`` at a time.
+and the API description. Requests that may wait run in ``Threads``.
 """
 
 from __future__ import annotations
@@ -13,13 +13,15 @@ from collections.abc import Awaitable, Callable, Mapping
 from dataclasses import dataclass, field
 
 from starlette.applications import Starlette
+from starlette.exceptions import HTTPException
 from starlette.requests import Request
 from starlette.responses import Response, StreamingResponse
 from starlette.routing import BaseRoute, Mount, Route
 from starlette.types import Receive, Scope, Send
 
-from tidemill.config.gateway_options import METRICS_USERS
-from tidemill.gateway.endpoints.rest.call import NEWEST, Call, body_of
+from tidemill.config.gateway_options import MAX_REQUEST, METRICS_USERS
+from tidemill.gateway.endpoints.http_server import body_of
+from tidemill.gateway.endpoints.rest.call import NEWEST, Call
 from tidemill.gateway.endpoints.rest.console import HOME, Console, go_home
 from tidemill.gateway.endpoints.rest.console_api import API, HANDLERS
 from tidemill.gateway.endpoints.rest.door import Door
@@ -30,12 +32,10 @@ from tidemill.gateway.endpoints.rest.openapi import openapi
 from tidemill.gateway.endpoints.rest.routes import ROUTES, RestRoute, versions_of
 from tidemill.gateway.endpoints.rest.threads import Threads
 from tidemill.gateway.service.service import Gateway
-from tidemill.gateway.service.workers import Workers
 from tidemill.session.history.job_metrics import TEXT_FORMAT
 
 _LOGGER = logging.getLogger("tidemill.gateway")
 _UNKEPT = {"Cache-Control": "no-store"}
-_THREADS, _LEAST, _KEPT_SECONDS = 256, 4, 60.0
 Answering = Callable[[Request], Awaitable[Response]]
 
 
@@ -46,11 +46,7 @@ class Application:
     gateway: Gateway
     longest: int
     door: Door
-    threads: Threads = field(
-        default_factory=lambda: Threads(
-            Workers(least=_LEAST, most=_THREADS, keepalive=_KEPT_SECONDS, abreast=_THREADS)
-        )
-    )
+    threads: Threads = field(default_factory=Threads)
     _app: Starlette = field(init=False)
 
     def __post_init__(self) -> None:
@@ -66,7 +62,7 @@ class Application:
         object.__setattr__(self, "_app", Starlette(routes=routes, exception_handlers=handlers))
 
     def close(self) -> None:
-        self.threads.workers.close()
+        self.threads.close()
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         """Ignores a slash at the end of a path, except of the console's."""
@@ -87,6 +83,8 @@ class Application:
             status = 200
             try:
                 answer = await self._response(route, version, request)
+            except HTTPException as e:
+                answer, status = _refusal(request, HttpError(e.status_code, e.detail)), e.status_code
             except HttpError as e:
                 answer, status = _refusal(request, e), e.status
             if not isinstance(answer, StreamingResponse):
@@ -103,7 +101,7 @@ class Application:
             user=await _user(self.door, self.threads, request),
             parameters=request.path_params,
             query=request.query_params,
-            body=b"" if streams else await body_of(request, self.longest),
+            body=b"" if streams else await body_of(request, self.longest, MAX_REQUEST.key),
             accept=accept,
         )
         if streams:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import asyncio
 import json
 import math
 import re
@@ -11,14 +10,11 @@ from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import Any
 
-from starlette.requests import ClientDisconnect, Request
-
 from tidemill.gateway.api import HANDLE, LONGEST_TIMEOUT
 from tidemill.gateway.endpoints.rest.errors import HttpError
 from tidemill.gateway.endpoints.rest.rows import FORMATS
 
 NEWEST = 4
-_BODY_SECONDS = 120
 _HUMP = re.compile(r"(?<=[a-z])([A-Z]+)")
 _FIELDS = {
     "session_name": "sessionName",
@@ -152,31 +148,6 @@ class Call:
         if not HANDLE.fullmatch(text):
             raise _unresolved("path", name, text)
         return text.lower()
-
-
-async def body_of(request: Request, longest: int) -> bytes:
-    """Reading it never takes more memory than ``longest`` and a part; HttpError if it does not come, or is
-    longer."""
-    said = request.headers.get("content-length", "")
-    if said.isascii() and said.isdigit() and int(said[:20]) > longest:
-        raise _too_long(longest)
-    body = bytearray()
-    try:
-        async with asyncio.timeout(_BODY_SECONDS):
-            async for part in request.stream():
-                body += part
-                if len(body) > longest:
-                    raise _too_long(longest)
-    except TimeoutError:
-        raise HttpError(408, f"The request did not end within {_BODY_SECONDS} seconds.") from None
-    except ClientDisconnect:
-        raise HttpError(400, "The client went away in the middle of its request.") from None
-    return bytes(body)
-
-
-def _too_long(longest: int) -> HttpError:
-    key = "rest.server.max-content-length"
-    return HttpError(413, f"The request is longer than {longest} bytes ('{key}').")
 
 
 def snake(name: str) -> str:

@@ -21,7 +21,7 @@ from tidemill.gateway.endpoints.rest.errors import HttpError
 from tidemill.gateway.endpoints.rest.handlers import Handler, complete_statement
 from tidemill.gateway.endpoints.rest.lineage import Flow, lineage
 from tidemill.gateway.service.service import Gateway
-from tidemill.runtime.job_plan import PlanNode, PlanRole
+from tidemill.runtime.job.plan import PlanNode, PlanRole
 from tidemill.runtime.progress import EpochBegun, EpochProgress
 from tidemill.session.history.watch import Failure, JobLook, NodeTotals
 from tidemill.session.job import EndedJob, JobHandle

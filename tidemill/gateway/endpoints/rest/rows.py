@@ -13,8 +13,9 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from tidemill.changelog.rowkind import KIND_COLUMN, RowKind
-from tidemill.gateway.endpoints.json_values import Encoder, encoder, quoted
-from tidemill.session import values
+from tidemill.functions.text.cast import cast
+from tidemill.functions.text.endpoint_json import endpoint_json, quoted
+from tidemill.functions.text.style import Write
 from tidemill.session.row_decoder import column_values
 from tidemill.types import logical as t
 
@@ -73,7 +74,7 @@ def _texts(
 
 def _written(table: pa.Table, place: int, kind: t.LogicalType, zone: dt.tzinfo, *, plain: bool) -> list[str]:
     """Value by value."""
-    encode = _plain(kind, zone) if plain else encoder(kind)
+    encode = _plain(kind, zone) if plain else endpoint_json(kind)
     return [_NULL if value is None else encode(value) for value in column_values(table, place)]
 
 
@@ -82,5 +83,6 @@ def _or_null(texts: pa.ChunkedArray, *, quote: bool) -> pa.ChunkedArray:
     return written.fill_null(_NULL) if texts.null_count else written
 
 
-def _plain(kind: t.LogicalType, zone: dt.tzinfo) -> Encoder:
-    return lambda value: quoted(values.text(kind, value, zone))
+def _plain(kind: t.LogicalType, zone: dt.tzinfo) -> Write:
+    write = cast(kind, zone)
+    return lambda value: quoted(write(value))

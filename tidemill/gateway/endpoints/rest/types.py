@@ -60,10 +60,10 @@ def type_of(described: Json) -> t.LogicalType:
     shape = _SHAPES.get(name)
     if shape is not None:
         return shape(described).with_nullable(described["nullable"])
-    kind: Any = _KINDS.get(name)
+    kind: Callable[..., t.LogicalType] | None = _KINDS.get(name)
     if kind is None:
         return t.STRING.with_nullable(described["nullable"])
-    return kind(**{key: value for key, value in described.items() if key != "type"})  # type: ignore[no-any-return]
+    return kind(**{key: value for key, value in described.items() if key != "type"})
 
 
 @singledispatch

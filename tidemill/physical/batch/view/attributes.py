@@ -8,17 +8,18 @@ from __future__ import annotations
 
 from functools import singledispatch
 
+from tidemill.physical import nodes as p
 from tidemill.physical.batch import nodes as b
-from tidemill.physical.batch.nodes import BatchNode
 from tidemill.physical.batch.slices import by_slices
 from tidemill.physical.batch.view import nodes as v
 from tidemill.physical.batch.view.steps import ADAPTIVE, bracketed, ordered
 from tidemill.physical.conditions import conjuncts
-from tidemill.physical.explain.attributes import window_text
-from tidemill.physical.explain.patterns import pattern_attributes
+from tidemill.physical.explain.attributes import attributes as stream_attributes
+from tidemill.physical.explain.attributes import node_name, window_text
 from tidemill.physical.explain.printer import Form, Printer, record_text, rows_text
 from tidemill.physical.windows import window_of
 from tidemill.plan.expressions import OverCall, SortKey
+from tidemill.plan.nodes import SetKind
 from tidemill.types.logical import Field
 
 Attributes = tuple[tuple[str, str], ...]
@@ -35,8 +36,30 @@ _SPARK = "as Spark's aggregation, by hash or sorted as memory allows"
 _SLICES = "as Spark's aggregation by slice, then by window"
 
 
+@node_name.register(v.Step)
+@node_name.register(v.Join)
+def _(node: v.Step | v.Join) -> str:
+    return node.title
+
+
+@node_name.register
+def _(node: v.Aggregate) -> str:
+    return "HashAggregate" if node.hashed else "SortAggregate"
+
+
+@node_name.register
+def _(node: b.CountedSets) -> str:
+    return "Intersect" if node.kind is SetKind.INTERSECT else "Minus"
+
+
+@node_name.register(b.Unnest)
+@node_name.register(b.TableFunction)
+def _(node: b.Unnest | b.TableFunction) -> str:
+    return "Correlate"
+
+
 @singledispatch
-def attributes(node: BatchNode) -> Attributes:
+def attributes(node: p.PhysicalNode) -> Attributes:
     raise NotImplementedError(type(node).__name__)
 
 
@@ -46,6 +69,20 @@ def _runs(how: str) -> Attributes:
 
 def _names(fields: tuple[Field, ...]) -> str:
     return bracketed([f.name for f in fields])
+
+
+def _as_in_a_stream(node: p.PhysicalNode) -> Attributes:
+    return tuple(stream_attributes(node, Form.PREFIX))
+
+
+attributes.register(p.Calc, _as_in_a_stream)
+attributes.register(p.Sort, _as_in_a_stream)
+attributes.register(p.Union, _as_in_a_stream)
+
+
+@attributes.register
+def _(node: p.Match) -> Attributes:
+    return (*_as_in_a_stream(node), *_runs(_KERNEL))
 
 
 @attributes.register
@@ -65,25 +102,17 @@ def _(node: b.TableSourceScan) -> Attributes:
 
 
 @attributes.register
-def _(node: b.DataFrameScan) -> Attributes:
+def _(node: p.DataFrameScan) -> Attributes:
     return (("table", f"[[{node.key}]]"),)
 
 
 @attributes.register
-def _(node: b.Values) -> Attributes:
+def _(node: p.Values) -> Attributes:
     return (("tuples", rows_text(node.rows)), ("values", _names(node.fields)))
 
 
 @attributes.register
-def _(node: b.Calc) -> Attributes:
-    printer = Printer.over(node.input.fields)
-    texts = [printer.named(x, f.name) for x, f in zip(node.projections, node.fields, strict=True)]
-    where = (("where", f"[{printer.text(node.condition)}]"),) if node.condition is not None else ()
-    return (("select", bracketed(texts)), *where)
-
-
-@attributes.register
-def _(node: b.Expand) -> Attributes:
+def _(node: p.Expand) -> Attributes:
     printer = Printer.over(node.input.fields)
     rows = [
         "{" + ", ".join(printer.named(x, f.name) for x, f in zip(row, node.fields, strict=True)) + "}"
@@ -102,12 +131,7 @@ def _(node: v.Aggregate) -> Attributes:
 
 
 @attributes.register
-def _(node: b.Sort) -> Attributes:
-    return (("orderBy", ordered(node.order, node.fields)),)
-
-
-@attributes.register
-def _(node: b.Limit) -> Attributes:
+def _(node: p.SortLimit) -> Attributes:
     return limit_attributes(node.order, node.fields, node.offset, node.fetch, first=False)
 
 
@@ -121,17 +145,6 @@ def limit_attributes(
         ("global", f"[{str(not first).lower()}]"),
     )
     return (("orderBy", ordered(order, fields)), *limits) if order else limits
-
-
-@attributes.register
-def _(node: b.Match) -> Attributes:
-    match, inputs = node.match, node.input.fields
-    partition = (
-        (("partitionBy", f"[{Printer.over(inputs).columns(match.partition)}]"),) if match.partition else ()
-    )
-    order = (("orderBy", ordered(match.order, inputs)),)
-    texts = pattern_attributes(match.pattern, match.definitions, match.measures, node.fields, inputs)
-    return (*partition, *order, *texts, *_runs(_KERNEL))
 
 
 @attributes.register
@@ -251,11 +264,6 @@ def _(node: b.LookupJoin) -> Attributes:
         *where,
         ("select", _names(node.fields)),
     )
-
-
-@attributes.register
-def _(node: b.Union) -> Attributes:
-    return (("all", "[true]"), ("union", _names(node.fields)))
 
 
 @attributes.register

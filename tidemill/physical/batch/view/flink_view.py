@@ -11,19 +11,21 @@ from dataclasses import replace
 from functools import singledispatch
 
 from tidemill.config.option import Configuration
+from tidemill.physical import nodes as p
 from tidemill.physical.batch import nodes as b
 from tidemill.physical.batch.view.aggregates import aggregate_view
 from tidemill.physical.batch.view.attributes import limit_attributes, rank_attributes
 from tidemill.physical.batch.view.joins import join_view
 from tidemill.physical.batch.view.nodes import Traits, ViewNode
 from tidemill.physical.batch.view.steps import WITHIN, ascending, exchange, sort, step
+from tidemill.physical.explain.attributes import node_name
 from tidemill.physical.finish import references
 from tidemill.plan.once import once_per_node
 
 
-def flink_view(plan: b.BatchNode, config: Configuration) -> b.BatchNode:
+def flink_view(plan: p.PhysicalNode, config: Configuration) -> p.PhysicalNode:
     @once_per_node
-    def view(node: b.BatchNode) -> ViewNode:
+    def view(node: p.PhysicalNode) -> ViewNode:
         inputs = tuple(map(view, node.inputs))
         if isinstance(node, b.Aggregate):
             return aggregate_view(node, inputs[0], config)
@@ -33,7 +35,7 @@ def flink_view(plan: b.BatchNode, config: Configuration) -> b.BatchNode:
 
 
 @singledispatch
-def _viewed(node: b.BatchNode, *inputs: ViewNode) -> ViewNode:
+def _viewed(node: p.PhysicalNode, *inputs: ViewNode) -> ViewNode:
     """``node`` over the view of its inputs."""
     raise NotImplementedError(type(node).__name__)
 
@@ -45,17 +47,17 @@ def _(node: b.TableSourceScan) -> ViewNode:
 
 
 @_viewed.register
-def _(node: b.DataFrameScan) -> ViewNode:
+def _(node: p.DataFrameScan) -> ViewNode:
     return ViewNode(node, Traits())
 
 
 @_viewed.register
-def _(node: b.Values) -> ViewNode:
+def _(node: p.Values) -> ViewNode:
     return ViewNode(node, Traits(sized=True))
 
 
 @_viewed.register
-def _(node: b.Calc, below: ViewNode) -> ViewNode:
+def _(node: p.Calc, below: ViewNode) -> ViewNode:
     refs = references(node.input.fields)
     projected_index = {x.index: i for i, x in enumerate(node.projections) if x in refs}
     keeps_partitioning = all(k in projected_index for k in below.traits.partitioned)
@@ -67,11 +69,11 @@ def _(node: b.Calc, below: ViewNode) -> ViewNode:
     return ViewNode(replace(node, input=below.node), traits)
 
 
-@_viewed.register(b.Expand)
+@_viewed.register(p.Expand)
 @_viewed.register(b.Unnest)
 @_viewed.register(b.TableFunction)
 @_viewed.register(b.LookupJoin)
-def _(node: b.Expand | b.Unnest | b.TableFunction | b.LookupJoin, below: ViewNode) -> ViewNode:
+def _(node: p.Expand | b.Unnest | b.TableFunction | b.LookupJoin, below: ViewNode) -> ViewNode:
     return ViewNode(replace(node, input=below.node), replace(below.traits, partitioned=()))
 
 
@@ -81,7 +83,7 @@ def _(node: b.WindowTableFunction, below: ViewNode) -> ViewNode:
 
 
 @_viewed.register
-def _(node: b.Match, below: ViewNode) -> ViewNode:
+def _(node: p.Match, below: ViewNode) -> ViewNode:
     return ViewNode(replace(node, input=below.node), Traits(reduced=True))
 
 
@@ -91,16 +93,16 @@ def _(node: b.Sink, below: ViewNode) -> ViewNode:
 
 
 @_viewed.register
-def _(node: b.Sort, below: ViewNode) -> ViewNode:
+def _(node: p.Sort, below: ViewNode) -> ViewNode:
     return ViewNode(replace(node, input=exchange(below, ()).node), below.traits)
 
 
 @_viewed.register
-def _(node: b.Limit, below: ViewNode) -> ViewNode:
+def _(node: p.SortLimit, below: ViewNode) -> ViewNode:
     """The local phase also passes on the rows that OFFSET skips."""
     limit = None if node.fetch is None else node.fetch + node.offset
     local_attributes = limit_attributes(node.order, below.fields, 0, limit, first=True)
-    moved = exchange(step(below, node.name, WITHIN, local_attributes), ())
+    moved = exchange(step(below, node_name(node), WITHIN, local_attributes), ())
     return ViewNode(replace(node, input=moved.node), moved.traits)
 
 
@@ -139,7 +141,7 @@ def _(node: b.CountedSets, left: ViewNode, right: ViewNode) -> ViewNode:
 
 
 @_viewed.register
-def _(node: b.Union, *branches: ViewNode) -> ViewNode:
+def _(node: p.Union, *branches: ViewNode) -> ViewNode:
     sized = all(branch.traits.sized for branch in branches)
     traits = Traits(sized=sized, reduced=branches[0].traits.reduced)
     return ViewNode(replace(node, branches=tuple(branch.node for branch in branches)), traits)

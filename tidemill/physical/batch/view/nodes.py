@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
+from tidemill.physical import nodes as p
 from tidemill.physical.batch import nodes as b
 from tidemill.types.logical import Field
 
@@ -25,7 +26,7 @@ class Traits:
 class ViewNode:
     """A node of the view, with its traits."""
 
-    node: b.BatchNode
+    node: p.PhysicalNode
     traits: Traits
 
     @property
@@ -34,7 +35,7 @@ class ViewNode:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Step(b.Unary):
+class Step(p.Unary):
     """An exchange, a local phase, or the sort of an aggregation, which Spark adds when it plans the operator
     above. ``title``: Flink's name. ``by``: how Spark does it. ``attributes``: as EXPLAIN prints them."""
 
@@ -42,13 +43,9 @@ class Step(b.Unary):
     attributes: tuple[tuple[str, str], ...]
     by: str
 
-    @property
-    def name(self) -> str:
-        return self.title
-
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Aggregate(b.Unary):
+class Aggregate(p.Unary):
     """The aggregation ``whole`` over Flink's nodes. ``groups`` and ``select``: texts over the fields of the
     input. ``merges``: the input is a local phase."""
 
@@ -58,17 +55,9 @@ class Aggregate(b.Unary):
     groups: tuple[str, ...]
     select: tuple[str, ...]
 
-    @property
-    def name(self) -> str:
-        return "HashAggregate" if self.hashed else "SortAggregate"
-
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Join(b.Join):
     """A join with Flink's name ``title`` and build side ``build``."""
 
     title: str
-
-    @property
-    def name(self) -> str:
-        return self.title

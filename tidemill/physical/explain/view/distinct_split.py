@@ -23,7 +23,7 @@ from tidemill.physical.explain.view.nodes import (
     phased_group,
     phased_window,
 )
-from tidemill.physical.finish import PENDING, Node, exchange, finish, references
+from tidemill.physical.finish import Node, exchange, finish, references
 from tidemill.physical.traits.changelog_mode import BEFORE, updates
 from tidemill.physical.tree import with_kinds
 from tidemill.plan.expressions import AggregateCall, Call, Expr, InputRef, Literal
@@ -97,7 +97,7 @@ def _with_buckets(child: p.PhysicalNode, columns: tuple[int, ...], buckets: int)
         codes.append(Call(type=INT, function="MOD", args=(code, count)))
     fields = (*child.fields, *(Field(name, INT) for name in names))
     projections = (*references(child.fields), *codes)
-    return _finished(p.Calc(fields=fields, traits=PENDING, input=child, projections=projections))
+    return _finished(p.Calc(fields=fields, input=child, projections=projections))
 
 
 def _fresh(child: p.PhysicalNode, count: int) -> list[str]:
@@ -117,7 +117,7 @@ def _expanded(ready: Split, columns: tuple[int, ...]) -> Split:
     owners = tuple(_owner(c, bucket_index, full) for c in ready.calls)
     fields = (*ready.node.fields, Field("$e", INT))
     rows = tuple(_copy(ready, number, full) for number in sorted(set(owners)))
-    expand = _finished(p.Expand(fields=fields, traits=PENDING, input=ready.node, projections=rows))
+    expand = _finished(p.Expand(fields=fields, input=ready.node, projections=rows))
     return _flagged(ready, expand, owners)
 
 
@@ -156,7 +156,7 @@ def _flagged(ready: Split, expand: p.PhysicalNode, owners: tuple[int, ...]) -> S
         calls.append(replace(call, filter=flags[own]))
     fields = (*expand.fields[:-1], *(Field(x, BOOLEAN) for x in names))
     projections = (*references(expand.fields[:-1]), *flags)
-    calc = p.Calc(fields=fields, traits=PENDING, input=expand, projections=projections)
+    calc = p.Calc(fields=fields, input=expand, projections=projections)
     return Split(_finished(calc), tuple(calls), ready.buckets)
 
 
@@ -169,7 +169,6 @@ def _partial(whole: p.GroupAggregate, ready: Split) -> PhasedGroupAggregate:
     return _finished(
         PhasedGroupAggregate(
             fields=(*key_fields, *(Field(c.name, c.type) for c in calls)),
-            traits=PENDING,
             input=_exchanged(ready.node, keys),
             keys=keys,
             calls=calls,

@@ -57,7 +57,6 @@ def _local(node: p.GroupAggregate) -> tuple[LocalGroupAggregate, Accumulators]:
     keys = [below.fields[k] for k in node.keys]
     local = LocalGroupAggregate(
         fields=(*keys, *(Field(name, BIGINT) for name in buffers.names)),
-        traits=p.Traits(),
         input=below,
         keys=node.keys,
         calls=node.calls,
@@ -85,14 +84,13 @@ def _merge_incremental(last: PhasedGroupAggregate) -> PhasedGroupAggregate:
     fields = (*(source.fields[k] for k in local.keys), *source.fields[len(source.keys) :])
     inner = IncrementalGroupAggregate(
         fields=fields,
-        traits=p.Traits(),
         input=partial.input,
         partial_keys=tuple(range(len(source.keys))),
         final_keys=local.keys,
         select=(*(source.fields[k].name for k in local.keys), *_incremental(buffers)),
     )
     keys = tuple(range(len(local.keys)))
-    outer = p.Exchange(fields=fields, traits=p.Traits(), input=inner, keys=keys)
+    outer = p.Exchange(fields=fields, input=inner, keys=keys)
     select = (
         *(fields[k].name for k in keys),
         *_final(last, buffers, retract=source.input.traits.kinds != INSERT_ONLY),

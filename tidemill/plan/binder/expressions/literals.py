@@ -9,6 +9,7 @@ from collections.abc import Callable
 from dataclasses import replace
 from decimal import Decimal
 from math import isinf
+from typing import Any
 
 from tidemill.errors import Position, ValidationError
 from tidemill.plan.expressions import Literal
@@ -125,6 +126,10 @@ def _decimal(value: object, kind: t.LogicalType) -> object:
     return exact if exact == unrounded else None
 
 
+def _float(value: Any, kind: t.LogicalType) -> object:
+    return float(value)
+
+
 def _text(value: object, kind: t.LogicalType) -> object:
     assert isinstance(kind, t.LengthType)
     return value if isinstance(value, str | bytes) and len(value) <= kind.length else None
@@ -134,7 +139,7 @@ _WIDENINGS: tuple[tuple[Types, Types, Convert], ...] = (
     ((t.TinyIntType, t.SmallIntType, t.IntType), (t.IntType, t.BigIntType), _same),
     ((t.BigIntType,), (t.BigIntType,), _same),
     (t.EXACT_TYPES, (t.DecimalType,), _decimal),
-    ((t.TinyIntType, t.SmallIntType, t.IntType), (t.DoubleType,), lambda value, _: float(value)),  # type: ignore[arg-type]
+    ((t.TinyIntType, t.SmallIntType, t.IntType), (t.DoubleType,), _float),
     (t.CHARACTER_TYPES, (t.VarCharType,), _text),
     (t.BINARY_TYPES, (t.VarBinaryType,), _text),
 )

@@ -93,9 +93,9 @@ def _in_windows(source: n.LogicalNode, plan: n.Expand, keys: tuple[int, ...]) ->
     moved = below_windows(plan, keys)
     if moved is None:
         raise NotSupportedError(
-            f"{source.kind.name} in GROUP BY beside a grouping set without it is not supported",
+            f"{source.kind.name} in GROUP BY is not supported if a grouping set lacks it",
             position=source.position,
-            hint="Aggregate each set in a query of its own, and put them together with UNION ALL.",
+            hint="Write one query for each set, and combine the queries with UNION ALL.",
         )
     return moved
 

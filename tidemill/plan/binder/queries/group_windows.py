@@ -96,7 +96,7 @@ def bind_auxiliary(binder: ExpressionBinder, name: str, node: exp.Expr) -> Expr:
     position = position_of(node)
     if window is None or _arguments(binder, node, kind) != window.arguments:
         raise ValidationError(
-            f"Group window function {kind} must be in GROUP BY: {name} is only allowed beside it,"
+            f"Group window function {kind} must be in GROUP BY: {name} needs it there,"
             " with the same arguments",
             position=position,
         )
@@ -111,7 +111,7 @@ def bind_auxiliary(binder: ExpressionBinder, name: str, node: exp.Expr) -> Expr:
         raise ValidationError(
             "A proctime window cannot provide a rowtime attribute.",
             position=position,
-            hint=f"{kind}_PROCTIME is its time.",
+            hint=f"Use {kind}_PROCTIME.",
         )
     return window.columns[_COLUMNS[suffix]]
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from itertools import combinations, product
 
 from sqlglot import exp
@@ -75,8 +76,5 @@ def _keys(binder: ExpressionBinder, node: exp.Expr) -> Keys:
     return (key,)
 
 
-def _distinct(keys: object) -> Keys:
-    distinct_keys: dict[Expr, None] = {}
-    for key in keys:  # type: ignore[attr-defined]
-        distinct_keys.setdefault(key)
-    return tuple(distinct_keys)
+def _distinct(keys: Iterable[Expr]) -> Keys:
+    return tuple(dict.fromkeys(keys))

@@ -114,7 +114,7 @@ def _specification(binder: ExpressionBinder, node: exp.Expr) -> Specification:
         raise ValidationError(f"Window '{name}' not found", position=position_of(node))
     base = _specification(binder, referenced)
     if own.partition or (own.order and base.order):
-        message = f"Window '{name}' has these clauses already: only what it lacks can be added"
+        message = f"Window '{name}' already has these clauses: add only clauses that it lacks"
         raise ValidationError(message, position=position_of(node))
     return Specification(base.partition, own.order or base.order, own.frame or base.frame)
 

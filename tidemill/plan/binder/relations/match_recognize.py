@@ -317,7 +317,7 @@ class _VariableRows:
         copies = {x.index // width for x in parts if isinstance(x, InputRef)}
         if len(copies) > 1:
             raise ValidationError(
-                "Aggregates, FIRST and LAST must look at the rows of one pattern variable", position=position
+                "Aggregates, FIRST and LAST must refer to the rows of one pattern variable", position=position
             )
         copy = next(iter(copies), count)
         moved = tuple(move_inputs(e, lambda index: index % width) for e in exprs)

@@ -55,7 +55,7 @@ def _as_of(binder: QueryBinder, node: exp.Table, version: exp.Expr, context: Con
     table = None if _is_cte(parts, context) else context.environment.resolve(context.path(parts))
     if not isinstance(table, CatalogTable):
         raise NotSupportedError(
-            f"FOR SYSTEM_TIME AS OF '{'.'.join(parts)}', which is no table", position=position_of(node)
+            f"FOR SYSTEM_TIME AS OF '{'.'.join(parts)}', which is not a table", position=position_of(node)
         )
     hinted = {**table.options, **dict(options)}
     return (*options, time_option(binder, version, table, hinted, context))

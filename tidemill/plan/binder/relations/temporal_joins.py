@@ -32,7 +32,7 @@ def join_version(binder: QueryBinder, left: Source, join: exp.Expr, context: Con
     kind, position = joins.kind_of(join), position_of(node)
     if kind not in (n.JoinKind.INNER, n.JoinKind.LEFT):
         raise NotSupportedError(
-            f"A temporal join is INNER or LEFT, this one is {kind.value}", position=position_of(join)
+            f"A temporal join must be INNER or LEFT, not {kind.value}", position=position_of(join)
         )
     time = _time(binder, left, version, context)
     right = tables.bind_named(binder, node, context)
@@ -71,7 +71,7 @@ def _time(binder: QueryBinder, left: Source, version: exp.Expr, context: Context
         raise ValidationError(
             f"{_ONLY}, but '{name}' is {bound.type}",
             position=position,
-            hint=f"Declare WATERMARK FOR {name} AS ... in the table, and hand the column on as it is.",
+            hint=f"Declare WATERMARK FOR {name} AS ... in the table, and pass the column on unchanged.",
         )
     return bound
 
@@ -98,7 +98,8 @@ def _version(time: InputRef, right: n.LogicalNode, position: Position | None) ->
     if len(row_times) > 1:
         names = ", ".join(right.fields[i].name for i in row_times)
         raise ValidationError(
-            f"A versioned table has one row time attribute, this one has several: {names}", position=position
+            f"A versioned table must have one row time attribute, but this table has several: {names}",
+            position=position,
         )
     kind = right.fields[row_times[0]].type
     if type(kind) is not type(time.type):

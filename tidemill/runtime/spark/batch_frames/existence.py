@@ -8,7 +8,9 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from tidemill.physical.batch.nodes import Aggregate, BatchNode, Calc, Join, all_of
+from tidemill.physical.batch.nodes import Aggregate, Join
+from tidemill.physical.nodes import Calc, PhysicalNode
+from tidemill.physical.tree import walk
 from tidemill.plan.expressions import Expr, InputRef, Literal
 from tidemill.plan.nodes import JoinKind
 from tidemill.plan.predicates import conjuncts
@@ -33,7 +35,7 @@ class Existence:
     the column of ``members`` that it must equal; ``shown``: by column of the join's right side the pair
     whose value it has, None for the mark."""
 
-    members: BatchNode
+    members: PhysicalNode
     pairs: tuple[tuple[Expr, int], ...]
     shown: tuple[int | None, ...]
 
@@ -61,9 +63,9 @@ def existence(node: Join) -> Existence | None:
     return Existence(right.input, tuple((own, right.keys[key]) for own, key in pairs), shown)
 
 
-def asks(root: BatchNode) -> bool:
+def asks(root: PhysicalNode) -> bool:
     """Whether a join of the plan is such a question."""
-    return any(isinstance(node, Join) and existence(node) is not None for node in all_of(root))
+    return any(isinstance(node, Join) and existence(node) is not None for node in walk(root))
 
 
 def _is_mark(expr: Expr) -> bool:

@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Iterable
 
 from tidemill.changelog.rowkind import SEQUENCE_COLUMN
-from tidemill.physical.batch.nodes import Expand
+from tidemill.physical.nodes import Expand
 from tidemill.plan.expressions import InputRef, Literal
 from tidemill.runtime.spark.batch_frames.relation import Relation, aliased
 from tidemill.runtime.spark.expressions import Translator

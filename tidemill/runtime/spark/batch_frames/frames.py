@@ -21,6 +21,7 @@ from tidemill.errors import InternalError
 from tidemill.files.fence import OPEN, Fence
 from tidemill.functions.literals import literal_sql
 from tidemill.functions.values import marked, unmarked
+from tidemill.physical import nodes as p
 from tidemill.physical.batch import nodes as b
 from tidemill.physical.batch.arrival import ordered_inputs, runs_in_kernel
 from tidemill.physical.batch.slices import Slices, by_slices
@@ -90,11 +91,11 @@ class BatchFrames:
     fence: Fence = OPEN
     _made: dict[tuple[str, bool], Relation] = field(default_factory=dict)
 
-    def frame(self, node: b.BatchNode, sequenced: bool = False) -> DataFrame:
+    def frame(self, node: p.PhysicalNode, sequenced: bool = False) -> DataFrame:
         """The lazy frame of ``node``: its fields, then ``$seq`` if asked for."""
         return self.rows(node, sequenced).frame()
 
-    def rows(self, node: b.BatchNode, sequenced: bool = False) -> Relation:
+    def rows(self, node: p.PhysicalNode, sequenced: bool = False) -> Relation:
         """As ``frame``. Equal nodes are one piece; what is more than a view's columns is analysed once."""
         key = self.sharing.key(node), sequenced
         made = self._made.get(key)
@@ -110,11 +111,11 @@ class BatchFrames:
         return made
 
     @singledispatchmethod
-    def make(self, node: b.BatchNode, sequenced: bool = False) -> Relation | DataFrame:
+    def make(self, node: p.PhysicalNode, sequenced: bool = False) -> Relation | DataFrame:
         """What ``rows`` gives, by the kind of node."""
         raise InternalError(f"no frame for {type(node).__name__}")
 
-    def translator(self, node: b.BatchNode) -> Translator:
+    def translator(self, node: p.PhysicalNode) -> Translator:
         return Translator(columns=tuple(f.name for f in node.fields), zone=self.zone)
 
     @make.register
@@ -129,12 +130,12 @@ class BatchFrames:
         return read if texts == tuple(map(quote, names)) else read.select(aliased(texts, names), names)
 
     @make.register
-    def _(self, node: b.DataFrameScan, sequenced: bool = False) -> DataFrame:
+    def _(self, node: p.DataFrameScan, sequenced: bool = False) -> DataFrame:
         frame = self.given[node.key].toDF(*(f.name for f in node.fields))
         return _with_sequence(frame) if sequenced else frame
 
     @make.register
-    def _(self, node: b.Values, sequenced: bool = False) -> Relation | DataFrame:
+    def _(self, node: p.Values, sequenced: bool = False) -> Relation | DataFrame:
         """Few rows are a part of the query's text; others would be read again with each query around them."""
         if not node.rows:
             frame = self.views.spark.createDataFrame([], spark_schema(node.fields))
@@ -155,10 +156,10 @@ class BatchFrames:
         return _with_sequence(frame.coalesce(1)) if sequenced else frame
 
     @make.register
-    def _(self, node: b.Calc, sequenced: bool = False) -> Relation | DataFrame:
+    def _(self, node: p.Calc, sequenced: bool = False) -> Relation | DataFrame:
         return self._calculated(node, self.rows(node.input, sequenced), sequenced)
 
-    def _calculated(self, node: b.Calc, below: Relation, sequenced: bool) -> Relation | DataFrame:
+    def _calculated(self, node: p.Calc, below: Relation, sequenced: bool) -> Relation | DataFrame:
         translator, names = self.translator(node.input), _names(node.fields, sequenced)
         where = "" if node.condition is None else f"WHERE {translator.sql(node.condition)}"
         made = [expression(e, translator) for e in node.projections]
@@ -169,7 +170,7 @@ class BatchFrames:
         return selected(frame, made, [f.name for f in node.fields], [SEQUENCE_COLUMN] * sequenced)
 
     @make.register
-    def _(self, node: b.Expand, sequenced: bool = False) -> Relation:
+    def _(self, node: p.Expand, sequenced: bool = False) -> Relation:
         below, translator = self.rows(node.input, sequenced), self.translator(node.input)
         found = unpivoted(node, below, translator, sequenced)
         if found is not None:
@@ -220,13 +221,13 @@ class BatchFrames:
         return made if isinstance(made, Relation) else self.views.of(made, _names(fields, False))
 
     @make.register
-    def _(self, node: b.Sort, sequenced: bool = False) -> Relation:
+    def _(self, node: p.Sort, sequenced: bool = False) -> Relation:
         return self.rows(node.input, sequenced).renamed(
             _names(node.fields, sequenced), _order_by(node.order, node.fields)
         )
 
     @make.register
-    def _(self, node: b.Limit, sequenced: bool = False) -> Relation:
+    def _(self, node: p.SortLimit, sequenced: bool = False) -> Relation:
         parts = [_order_by(node.order, node.fields)]
         if node.fetch is not None:
             parts.append(f"LIMIT {node.fetch}")
@@ -245,7 +246,7 @@ class BatchFrames:
         return made if made.columns == names else made.select(list(map(quote, names)), names)
 
     @make.register
-    def _(self, node: b.Match, sequenced: bool = False) -> DataFrame:
+    def _(self, node: p.Match, sequenced: bool = False) -> DataFrame:
         frame = match_frame(node, self.frame(node.input, *ordered_inputs(node, sequenced)), self.zone)
         return _with_sequence(frame) if sequenced else frame
 
@@ -313,17 +314,17 @@ class BatchFrames:
         return _with_sequence(frame) if sequenced else frame
 
     @make.register
-    def _(self, node: b.Union, sequenced: bool = False) -> Relation:
+    def _(self, node: p.Union, sequenced: bool = False) -> Relation:
         names = _names(node.fields, sequenced)
         return united([self.rows(x, sequenced) for x in self._branches(node)], names)
 
-    def _branches(self, union: b.Union) -> list[b.BatchNode]:
+    def _branches(self, union: p.Union) -> list[p.PhysicalNode]:
         """What a union and those in it read, in order; one that others read, too, is a frame of its own."""
-        found: list[b.BatchNode] = []
-        waiting: list[b.BatchNode] = [union]
+        found: list[p.PhysicalNode] = []
+        waiting: list[p.PhysicalNode] = [union]
         while waiting:
             node = waiting.pop()
-            if isinstance(node, b.Union) and (node is union or self.sharing.readers(node) == 1):
+            if isinstance(node, p.Union) and (node is union or self.sharing.readers(node) == 1):
                 waiting += reversed(node.branches)
             else:
                 found.append(node)

@@ -16,10 +16,11 @@ from dataclasses import dataclass, replace
 
 from tidemill.errors import NotSupportedError
 from tidemill.functions.values import marked, matching, unmarked
-from tidemill.physical.batch.nodes import Aggregate, Calc, Join
+from tidemill.physical.batch.nodes import Aggregate, Join
 from tidemill.physical.batch.volumes import read_bytes
 from tidemill.physical.conditions import loose_pair
 from tidemill.physical.joins.planning import split_condition
+from tidemill.physical.nodes import Calc
 from tidemill.plan.expressions import Call, Expr, InputRef
 from tidemill.plan.nodes import JoinKind
 from tidemill.plan.predicates import conjunction, conjuncts

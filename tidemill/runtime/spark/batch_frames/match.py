@@ -20,16 +20,16 @@ from tidemill.errors import TidemillError
 from tidemill.operators.match.key_slices import key_slices
 from tidemill.operators.match.operator import MatchSpec, grouped
 from tidemill.operators.rows.numbered_keys import Keys
-from tidemill.physical.batch import nodes as b
+from tidemill.physical import nodes as p
 from tidemill.runtime.compile.match import match_parts
 from tidemill.runtime.spark.expressions import Translator
 from tidemill.types.physical import quote, spark_schema
 
 
-def match_frame(node: b.Match, below: DataFrame, zone: str) -> DataFrame:
+def match_frame(node: p.Match, below: DataFrame, zone: str) -> DataFrame:
     """``below`` (with ``$seq``) searched; the columns are the node's fields."""
     inputs = node.input.fields
-    parts = match_parts(node.match, inputs)
+    parts = match_parts(node, inputs)
     before = Translator(columns=tuple(f.name for f in inputs), zone=zone)
     carried = [f"{before.sql(x)} AS {quote(name)}" for name, x in parts.carried]
     rows = below.selectExpr(*carried, quote(SEQUENCE_COLUMN))

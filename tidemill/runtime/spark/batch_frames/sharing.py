@@ -15,9 +15,9 @@ from collections.abc import Iterator
 from dataclasses import dataclass, field, fields, is_dataclass
 
 from tidemill.catalog.table import CatalogTable
-from tidemill.last_used import LastUsed
-from tidemill.physical.batch.nodes import BatchNode, TableFunction
+from tidemill.physical.batch.nodes import TableFunction
 from tidemill.physical.digests import Digests
+from tidemill.physical.nodes import PhysicalNode
 from tidemill.plan import nodes as n
 from tidemill.plan.expressions import Expr
 from tidemill.plan.rules.determinism import is_deterministic
@@ -38,16 +38,7 @@ class Sharing:
     _kept: set[str] = field(default_factory=set)
 
     @classmethod
-    def of(cls, root: BatchNode) -> Sharing:
-        """Looked for once: a plan is kept for the next query of its text."""
-        known = _KNOWN.get(id(root))
-        if known is None:
-            known = root, cls._made(root)
-            _KNOWN.keep(id(root), known)
-        return known[1]
-
-    @classmethod
-    def _made(cls, root: BatchNode) -> Sharing:
+    def of(cls, root: PhysicalNode) -> Sharing:
         made = cls()
         nodes = dict(made._walk(root, set()))
         for node in nodes.values():
@@ -60,19 +51,19 @@ class Sharing:
                 made._kept.add(key)
         return made
 
-    def key(self, node: BatchNode) -> str:
+    def key(self, node: PhysicalNode) -> str:
         """Equal where nodes are one frame."""
         return self._digests.of(node) if self.is_stable(node) else f"{id(node)}"
 
-    def readers(self, node: BatchNode) -> int:
+    def readers(self, node: PhysicalNode) -> int:
         """How many operators read ``node``."""
         return self._readers[self.key(node)]
 
-    def keeps(self, node: BatchNode) -> bool:
+    def keeps(self, node: PhysicalNode) -> bool:
         """Whether the rows of ``node`` are kept."""
         return self.key(node) in self._kept
 
-    def _walk(self, node: BatchNode, seen: set[str]) -> Iterator[tuple[str, BatchNode]]:
+    def _walk(self, node: PhysicalNode, seen: set[str]) -> Iterator[tuple[str, PhysicalNode]]:
         """The operators by key, inputs first, each once."""
         key = self.key(node)
         if key in seen:
@@ -82,7 +73,7 @@ class Sharing:
             yield from self._walk(child, seen)
         yield key, node
 
-    def is_stable(self, node: BatchNode) -> bool:
+    def is_stable(self, node: PhysicalNode) -> bool:
         """Whether ``node`` gives the same rows each time, of tables that are the same."""
         known = self._stable.get(id(node))
         if known is None:
@@ -90,10 +81,6 @@ class Sharing:
             own &= not isinstance(node, TableFunction) or node.function.deterministic
             known = self._stable[id(node)] = own and all(map(self.is_stable, node.inputs))
         return known
-
-
-_KNOWN = LastUsed[tuple[BatchNode, Sharing]](most=100)
-"""By the identity of a root, which is kept to stay its own."""
 
 
 def _expressions(value: object) -> Iterator[Expr]:
@@ -106,5 +93,5 @@ def _expressions(value: object) -> Iterator[Expr]:
     elif is_dataclass(value) and not isinstance(value, (CatalogTable, LogicalType, n.LogicalNode)):
         for f in fields(value):
             below = getattr(value, f.name)
-            if not isinstance(below, BatchNode):
+            if not isinstance(below, PhysicalNode):
                 yield from _expressions(below)

@@ -13,6 +13,7 @@ from __future__ import annotations
 from pyspark.sql import DataFrame
 from pyspark.sql import functions as F
 
+from tidemill.physical import nodes as p
 from tidemill.physical.batch import nodes as b
 from tidemill.runtime.spark.batch_frames.relation import Relation
 from tidemill.spark_internals.expressions import interrupted
@@ -29,19 +30,19 @@ def stoppable(rows: Relation) -> Relation:
     return rows.views.of(kept, rows.columns)
 
 
-def makes_many(node: b.BatchNode) -> bool:
+def makes_many(node: p.PhysicalNode) -> bool:
     """Whether its rows are elements of collections: very many may come of one batch of input."""
-    while isinstance(node, b.Calc):
+    while isinstance(node, p.Calc):
         node = node.input
     return isinstance(node, b.Unnest)
 
 
-def is_single(node: b.BatchNode) -> bool:
+def is_single(node: p.PhysicalNode) -> bool:
     """Whether it has one row at most."""
-    while isinstance(node, b.Calc):
+    while isinstance(node, p.Calc):
         node = node.input
-    if isinstance(node, b.Values):
+    if isinstance(node, p.Values):
         return len(node.rows) <= 1
     return (isinstance(node, b.Aggregate) and not node.keys) or (
-        isinstance(node, b.Limit) and node.fetch == 1
+        isinstance(node, p.SortLimit) and node.fetch == 1
     )

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pyarrow as pa
 
-from tidemill.physical.batch import nodes as b
+from tidemill.physical import nodes as p
 from tidemill.types import logical as t
 from tidemill.types.physical import arrow_schema
 
@@ -26,7 +26,7 @@ _AS_THEY_ARE = (
 """Types whose literals are what Arrow makes values of. A FLOAT's would be rounded twice."""
 
 
-def values_table(node: b.Values) -> pa.Table | None:
+def values_table(node: p.Values) -> pa.Table | None:
     """The rows of ``node``; None where Spark has to read a column's text itself."""
     if not all(isinstance(f.type, _AS_THEY_ARE) for f in node.fields):
         return None

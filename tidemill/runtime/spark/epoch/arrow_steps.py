@@ -41,7 +41,7 @@ class ArrowSteps:
         return ArrowRows(reads=self._reads_arrow, in_java=self.facts.whole)
 
     def _reads_arrow(self, node: g.Read) -> bool:
-        source: object = self.facts.sources[node.source]
+        source = self.facts.sources[node.source]
         return isinstance(source, ArrowSource)
 
     def mapped(self, node: g.ExecNode, through: BatchMap, schema: str) -> Step:

@@ -148,7 +148,7 @@ class EpochFrames:
 
     @_run.register
     def _(self, step: ReadRows) -> DataFrame:
-        source: object = self.facts.sources[step.source]
+        source = self.facts.sources[step.source]
         if not isinstance(source, ArrowSource):
             raise InternalError(f"source {step.source} does not make Arrow batches")
         made = source.read_tasks(self.spark, *self.facts.ranges[step.source])

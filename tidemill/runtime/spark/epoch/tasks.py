@@ -83,7 +83,7 @@ class Tasks:
         then: BatchMap | None = None,
     ) -> WatermarkStage:
         stage = replace(watermark_stage(node, below, columns, handover, then), reading=self.reading)
-        source: object = self.facts.sources[node.source]
+        source = self.facts.sources[node.source]
         if not isinstance(source, SplitSource):
             return stage
         splits = source.splits(*self.facts.ranges[node.source])

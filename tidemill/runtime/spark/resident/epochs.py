@@ -18,6 +18,7 @@ import pyarrow as pa
 from pyspark.sql import SparkSession
 
 from tidemill.config.epoch_options import RESIDENT
+from tidemill.config.option import Configuration
 from tidemill.connectors.api import BatchMap
 from tidemill.errors import InternalError
 from tidemill.runtime.outputs import CollectOutput, Made, Output, SinkOutput, stager_of
@@ -119,9 +120,12 @@ def _through(output: Output, epoch: int) -> BatchMap:
 
 
 def resident_epochs(
-    spark: SparkSession, outputs: Mapping[str, Output], stopping: threading.Event
+    spark: SparkSession, outputs: Mapping[str, Output], stopping: threading.Event, config: Configuration
 ) -> ResidentEpochs | None:
-    """For a job with these ``outputs``; None, and a warning, if its epochs are Spark jobs."""
+    """For a job with these ``outputs``; None if its epochs are Spark jobs, with a warning if the option is
+    set."""
+    if not config.read(RESIDENT):
+        return None
     context = spark.sparkContext
     why = unfit({key: o.node for key, o in outputs.items()}, context.master or "")
     if any(isinstance(o, SinkOutput) and stager_of(o, 1) is None for o in outputs.values()):
@@ -129,6 +133,7 @@ def resident_epochs(
     if not context.getConf().get(SOCKET_FOLDER):
         why = why or f"Spark's '{SOCKET_FOLDER}' is not set"
     if why:
-        _LOGGER.warning("'%s' has no effect on this job: %s.", RESIDENT.key, why)
+        level = logging.WARNING if RESIDENT.key in config else logging.DEBUG
+        _LOGGER.log(level, "'%s' has no effect on this job: %s.", RESIDENT.key, why)
         return None
     return ResidentEpochs(spark=spark, outputs=outputs, workers=resident_workers(context), stopping=stopping)

@@ -11,7 +11,7 @@ from dataclasses import dataclass, field
 
 from pyspark import SparkContext
 
-from tidemill.runtime.job_plan import PlanNode
+from tidemill.runtime.job.plan import PlanNode
 from tidemill.runtime.progress import JobEnded, JobEvent, PartitionsRead
 from tidemill.runtime.spark.slow_nodes import slow_nodes
 from tidemill.runtime.spark.stage_runs import stage_runs, tagged

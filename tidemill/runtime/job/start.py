@@ -8,44 +8,28 @@ loop runs in its own thread and Spark session, and each epoch in its own schedul
 from __future__ import annotations
 
 import threading
-import time
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from contextlib import suppress
-from dataclasses import dataclass, field, replace
-from functools import cached_property, partial
-from typing import Any, Self
+from dataclasses import dataclass, replace
+from functools import cached_property
+from typing import Self
 
-from pyspark.sql import DataFrame, SparkSession
-
-from tidemill.catalog.table import CatalogTable
-from tidemill.config.emit_options import LATE_ROWS_TABLE
-from tidemill.config.epoch_options import MAX_BYTES, MAX_ROWS, RESIDENT
 from tidemill.config.execution_options import (
-    ARROW_EXPRESSIONS,
     CHECKPOINT_DIRECTORY,
     CLAIM_MODE,
     IGNORE_UNCLAIMED,
-    PARALLELISM,
     RECOVERY_PATH,
 )
 from tidemill.config.mini_batch_options import (
-    DEDUPLICATE_COMPACT,
     MINI_BATCH_ALLOW_LATENCY,
-    MINI_BATCH_ENABLED,
-    MINI_BATCH_SIZE,
 )
 from tidemill.config.option import Configuration
-from tidemill.config.secrets import shown_value
-from tidemill.config.watermark_options import IDLE_TIMEOUT
-from tidemill.connectors.api import JobSource, ReadLimit, WorkingSink
-from tidemill.deep_calls import with_room
-from tidemill.errors import InternalError, ValidationError
-from tidemill.files.fence import OPEN, Fence
+from tidemill.errors import InternalError
 from tidemill.files.storage import Storage
 from tidemill.physical import nodes as p
-from tidemill.physical.identities import RULES, identities
+from tidemill.physical.identities import RULES
 from tidemill.runtime import graph as g
-from tidemill.runtime.checkpoint.directory import CheckpointDirectory, EpochCommit
+from tidemill.runtime.checkpoint.directory import CheckpointDirectory
 from tidemill.runtime.checkpoint.evolution import evolution
 from tidemill.runtime.checkpoint.identity import JobIdentity, changed_functions
 from tidemill.runtime.checkpoint.origin import Origin
@@ -53,64 +37,20 @@ from tidemill.runtime.checkpoint.savepoint import Savepoint
 from tidemill.runtime.compile.context import CompileContext
 from tidemill.runtime.compile.result import result_node
 from tidemill.runtime.compile.shared import compiled
-from tidemill.runtime.compile.sink import compile_result, compile_sink
-from tidemill.runtime.compile.state_names import StateNames, unused
+from tidemill.runtime.compile.sink import compile_result
+from tidemill.runtime.compile.state_names import StateNames
 from tidemill.runtime.epoch_loop import JobSettings, StreamingJob
-from tidemill.runtime.job_identity import job_identity
-from tidemill.runtime.job_plan import PlanNode, job_plan
+from tidemill.runtime.job.graphs import QUERY_OUTPUT, compiled_outputs, job_context, read_limit, state_names
+from tidemill.runtime.job.identity import job_identity
+from tidemill.runtime.job.plan import PlanNode, job_plan
+from tidemill.runtime.job.recording import Recording
+from tidemill.runtime.job.request import JobRequest, epoch_session
+from tidemill.runtime.job.running import RunningJob
 from tidemill.runtime.late_table import LateTable, late_table
 from tidemill.runtime.outputs import Collector, CollectOutput, Output, SinkOutput
-from tidemill.runtime.progress import EpochProgress, FunctionsChanged, JobBegun, JobEvent, StateTakenOver
-from tidemill.runtime.recording import Recording
-from tidemill.runtime.running_job import RunningJob
-from tidemill.runtime.shared_files import ONE_MACHINE, SharedFiles
+from tidemill.runtime.progress import FunctionsChanged, JobBegun, StateTakenOver
 from tidemill.runtime.spark.resident.epochs import resident_epochs
-from tidemill.runtime.spark.session import job_session, time_zone
-from tidemill.runtime.tables import make_sink, make_source
-from tidemill.runtime.values_source import ValuesSource
-from tidemill.state.slices import KEY_GROUPS
-
-QUERY_OUTPUT = "query"
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class JobRequest:
-    """What every job needs.
-
-    - ``frames``: registered DataFrames by key.
-    - ``text``: collected values are texts as of CAST(x AS STRING), except booleans and plain numbers.
-    - ``group``: the name under which Spark's work for a batch statement can be canceled.
-    - ``recorded``: ``on_event`` wants to know how a job ran. ``heard``: ``on_event`` has a listener.
-    """
-
-    application: SparkSession
-    config: Configuration
-    frames: Mapping[str, DataFrame]
-    name: str
-    zone: str
-    text: bool = False
-    group: str = ""
-    recorded: bool = False
-    heard: bool = True
-    checkpoint_directory: str = ""
-    on_progress: Callable[[EpochProgress], None] = lambda _: None
-    on_event: Callable[[JobEvent], None] = lambda _: None
-    fault: Callable[[str], None] = lambda _: None
-    clock: Callable[[], float] = time.time
-    late_table: CatalogTable | None = None
-    fence: Fence = OPEN
-    statement: str = ""
-    """As it may be shown."""
-    query: Mapping[str, Any] = field(default_factory=dict)
-    """What the job's record keeps of its INSERTs: enough to plan them again."""
-
-    @property
-    def shown_options(self) -> dict[str, str]:
-        return {key: shown_value(key, value) for key, value in self.config.items()}
-
-    @property
-    def shared(self) -> SharedFiles:
-        return SharedFiles.of(self.application.sparkContext.master or "", self.config)
+from tidemill.runtime.tables import make_sink
 
 
 def start_query(root: p.PhysicalNode, collector: Collector, request: JobRequest) -> RunningJob:
@@ -167,136 +107,6 @@ class InsertsStart:
     def with_options(self, options: Mapping[str, str]) -> InsertsStart:
         config = Configuration({**self.request.config, **options})
         return replace(self, request=replace(self.request, config=config))
-
-
-def read_limit(config: Configuration, outputs: Sequence[g.ExecNode]) -> ReadLimit:
-    """How much of each source one epoch takes. A mini-batch is an epoch. But if a job only bundles
-    lookups, an epoch has many bundles."""
-    size = _bundle(config)
-    nodes = [node for output in outputs for node in output.walk()]
-    if any(isinstance(n, g.Lookup) for n in nodes) and not any(isinstance(n, g.Keyed) for n in nodes):
-        size = None
-    rows = [n for n in (config.read(MAX_ROWS), size) if n]
-    return ReadLimit(rows=min(rows, default=None), bytes=config.read(MAX_BYTES).bytes or None)
-
-
-def _bundle(config: Configuration) -> int | None:
-    """The most rows of a mini-batch; None if no option says so."""
-    size = config.read(MINI_BATCH_SIZE)
-    if MINI_BATCH_SIZE.key in config and size <= 0:
-        raise ValidationError(f"The value of '{MINI_BATCH_SIZE.key}' must be positive, it is {size}")
-    return size if size > 0 else None
-
-
-def compile_context(
-    roots: Sequence[p.PhysicalNode],
-    config: Configuration,
-    *,
-    frames: Mapping[str, DataFrame],
-    zone: str,
-    parallelism: int,
-    shared: SharedFiles = ONE_MACHINE,
-    fence: Fence = OPEN,
-    names: StateNames | None = None,
-) -> CompileContext:
-    """The context in which the plans of one job are compiled. ``names``: what state is called."""
-    context = CompileContext(
-        state=names or StateNames(),
-        make_source=partial(make_source, shared=shared, fence=fence),
-        frames=frames,
-        zone=zone,
-        parallelism=parallelism,
-        per_record=not config.read(MINI_BATCH_ENABLED),
-        per_event=config.get(MINI_BATCH_ENABLED.key, "false").lower() != "true",
-        compact=config.read(DEDUPLICATE_COMPACT),
-        idle_timeout=config.read(IDLE_TIMEOUT).milliseconds,
-        bundle=_bundle(config),
-        keeps_late=bool(config.read(LATE_ROWS_TABLE)),
-        arrays=config.read(ARROW_EXPRESSIONS),
-        fence=fence,
-    )
-    with_room(lambda: context.survey(roots))
-    return context
-
-
-def unread_job(
-    roots: Sequence[p.PhysicalNode],
-    config: Configuration,
-    *,
-    frames: Mapping[str, DataFrame],
-    zone: str,
-    names: StateNames | None = None,
-) -> tuple[dict[str, g.ExecNode], CompileContext]:
-    """The graph of each output of a job of these plans, and its compile context. No table is opened."""
-    context = compile_context(roots, config, frames=frames, zone=zone, parallelism=1, names=names)
-    context.make_source = lambda request: _UNREAD
-    return compiled(context, lambda: compiled_outputs(roots, context, config)), context
-
-
-def compiled_inserts(
-    sinks: Sequence[p.Sink], request: JobRequest
-) -> tuple[dict[str, g.ExecNode], CompileContext]:
-    """The graph of each output of a job that is not started, and its compile context, with its sources."""
-    context = job_context(request, sinks, StateNames())
-    return compiled(context, lambda: compiled_outputs(sinks, context, request.config)), context
-
-
-_UNREAD = ValuesSource(columns=(), rows=(), schema="", sequence=False)
-
-
-def compiled_outputs(
-    roots: Sequence[p.PhysicalNode], context: CompileContext, config: Configuration
-) -> dict[str, g.ExecNode]:
-    """The graph of each output by its id, in the order of ``roots``."""
-    outputs: dict[str, g.ExecNode] = {}
-    for root in roots:
-        if isinstance(root, p.Sink):
-            key = unused(f"sink-{context.digests.of(root)}", outputs)
-            outputs[key] = compile_sink(root, context, config)
-        else:
-            outputs[QUERY_OUTPUT] = compile_result(root, context, config)
-    return outputs
-
-
-def job_context(request: JobRequest, roots: Sequence[p.PhysicalNode], names: StateNames) -> CompileContext:
-    """The context in which a job of ``request`` is compiled."""
-    return compile_context(
-        roots,
-        request.config,
-        frames=request.frames,
-        zone=request.zone,
-        parallelism=parallelism(request),
-        shared=request.shared,
-        fence=request.fence,
-        names=names,
-    )
-
-
-def parallelism(request: JobRequest) -> int:
-    wanted = request.config.read(PARALLELISM)
-    if not 0 <= wanted <= KEY_GROUPS:
-        raise ValidationError(
-            f"'{PARALLELISM.key}' is {wanted}; it must be between 1 and {KEY_GROUPS}, or 0 for all cores"
-        )
-    return wanted if wanted > 0 else min(request.application.sparkContext.defaultParallelism, KEY_GROUPS)
-
-
-def epoch_session(request: JobRequest, partitions: int) -> SparkSession:
-    """The Spark session of a job's epochs."""
-    return job_session(
-        request.application,
-        settings={
-            **time_zone(request.zone),
-            "spark.sql.adaptive.enabled": "false",
-            "spark.sql.shuffle.partitions": str(partitions),
-        },
-    )
-
-
-def state_names(stored: JobIdentity, commit: EpochCommit | None) -> StateNames:
-    """What state is called that the job ``stored`` left after ``commit``."""
-    epoch = commit.epoch + 1 if commit is not None else 1
-    return StateNames(ids=identities(stored.rules), stored=stored.schema, epoch=epoch)
 
 
 class _Preparation:
@@ -386,14 +196,12 @@ class _Preparation:
         if context is None or identity is None:
             raise InternalError("the checkpoint is not open")
         for key, source in context.sources.items():
-            if isinstance(source, JobSource):
-                source.record_in(self._checkpoint.source_root.below(key))
+            source.record_in(self._checkpoint.source_root.below(key))
         spark = epoch_session(request, context.parallelism)
         for source in context.sources.values():
-            if isinstance(source, JobSource):
-                source.search_with(spark)
+            source.search_with(spark)
         for output in outputs.values():
-            if isinstance(output, SinkOutput) and isinstance(output.sink, WorkingSink):
+            if isinstance(output, SinkOutput):
                 output.sink.publish_with(spark)
         stopping = threading.Event()
         job = StreamingJob(
@@ -414,7 +222,7 @@ class _Preparation:
             clock=request.clock,
             late=self._late_table(len(outputs)),
             stopping=stopping,
-            resident=resident_epochs(spark, outputs, stopping) if request.config.read(RESIDENT) else None,
+            resident=resident_epochs(spark, outputs, stopping, request.config),
         )
         nodes = {key: o.node for key, o in outputs.items()}
         tables = {**context.tables, **self.tables}

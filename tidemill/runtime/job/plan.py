@@ -10,8 +10,10 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from enum import Enum
 
-from tidemill.physical.batch.nodes import BatchNode, Sink, TableSourceScan
+from tidemill.physical.batch.nodes import Sink, TableSourceScan
 from tidemill.physical.batch.view.attributes import attributes
+from tidemill.physical.explain.attributes import node_name
+from tidemill.physical.nodes import PhysicalNode
 from tidemill.runtime import graph as g
 
 
@@ -69,7 +71,7 @@ _LONGEST = 2_000
 """Characters that are kept of what a node does."""
 
 
-def batch_plan(root: BatchNode) -> tuple[PlanNode, ...]:
+def batch_plan(root: PhysicalNode) -> tuple[PlanNode, ...]:
     """The nodes of the view of a batch plan, inputs before their readers."""
     found: dict[int, PlanNode] = {}
     waiting = [root]
@@ -83,20 +85,20 @@ def batch_plan(root: BatchNode) -> tuple[PlanNode, ...]:
     return tuple(found.values())
 
 
-def _batch_node(node: BatchNode, key: str, inputs: list[str]) -> PlanNode:
+def _batch_node(node: PhysicalNode, key: str, inputs: list[str]) -> PlanNode:
     role = PlanRole.OPERATOR if node.inputs else PlanRole.SOURCE
     detail = ", ".join(f"{k}={v}" for k, v in attributes(node))
     return PlanNode(
         id=key,
         role=PlanRole.SINK if isinstance(node, Sink) else role,
-        name=node.name,
+        name=node_name(node),
         detail=detail if len(detail) <= _LONGEST else f"{detail[:_LONGEST]}...",
         inputs=tuple(inputs),
         table=_table(node),
     )
 
 
-def _table(node: BatchNode) -> str:
+def _table(node: PhysicalNode) -> str:
     if isinstance(node, Sink):
         return str(node.target.table.path)
     return str(node.table.path) if isinstance(node, TableSourceScan) else ""

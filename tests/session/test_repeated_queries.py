@@ -1,10 +1,8 @@
-"""A query that is asked again is planned again only when something has changed that its plan follows from."""
+"""A query that is asked again means what its text, its session and its tables mean now."""
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
-from functools import partial
 from pathlib import Path
 
 import pandas as pd
@@ -13,10 +11,7 @@ from pyspark.sql import SparkSession
 
 from tests.session.environments import ask, new_session
 from tidemill.errors import ValidationError
-from tidemill.plan.binder.binder import Binder
-from tidemill.session import planning
 from tidemill.session.environment import TableEnvironment
-from tidemill.session.plan_cache import DependencyRecorder, PlanCache
 
 QUERY = "SELECT SUM(n) FROM t"
 
@@ -27,22 +22,6 @@ def env(spark: SparkSession, tmp_path: Path) -> TableEnvironment:
     written(tmp_path / "t", "1\n2\n")
     ask(made, table("t", tmp_path / "t"))
     return made
-
-
-@pytest.fixture
-def planned(monkeypatch: pytest.MonkeyPatch) -> list[str]:
-    """What was done of binding, optimising and planning."""
-    done: list[str] = []
-
-    def noted(name: str, make: Callable[..., object], *given: object, **options: object) -> object:
-        done.append(name)
-        return make(*given, **options)
-
-    for name in ("optimize", "plan_batch"):
-        monkeypatch.setattr(planning, name, partial(noted, name, getattr(planning, name)))
-    bind = Binder.bind_query
-    monkeypatch.setattr(Binder, "bind_query", lambda self, tree: noted("bind", bind, self, tree))
-    return done
 
 
 def written(folder: Path, text: str, name: str = "1.csv") -> None:
@@ -57,25 +36,10 @@ def table(name: str, path: Path, *, kind: str = "INT", temporary: bool = False) 
     )
 
 
-def test_a_query_is_planned_once(env: TableEnvironment, planned: list[str]) -> None:
-    assert [ask(env, QUERY) for _ in range(3)] == [[(3,)]] * 3
-    assert planned == ["bind", "optimize", "plan_batch"]
-    assert ask(env, f"{QUERY} WHERE n > 1") == [(2,)]
-    assert planned == ["bind", "optimize", "plan_batch"] * 2
-
-
-def test_another_session_has_the_same_plan(env: TableEnvironment, planned: list[str], tmp_path: Path) -> None:
-    assert ask(env, QUERY) == [(3,)]
-    other = new_session(parallelism__default="1", execution__runtime_mode="batch")
-    assert ask(other, table("t", tmp_path / "t"), QUERY) == [(3,)]
-    assert planned == ["bind", "optimize", "plan_batch"]
-
-
-def test_sizes_change_the_batch_plan_alone(env: TableEnvironment, planned: list[str], tmp_path: Path) -> None:
+def test_a_table_with_another_file(env: TableEnvironment, tmp_path: Path) -> None:
     assert ask(env, QUERY) == [(3,)]
     written(tmp_path / "t", "10\n", "2.csv")
     assert ask(env, QUERY) == [(13,)]
-    assert planned == ["bind", "optimize", "plan_batch", "plan_batch"]
 
 
 def test_a_table_that_is_another_one(env: TableEnvironment, tmp_path: Path) -> None:
@@ -108,7 +72,7 @@ def test_names_mean_what_they_mean_now(env: TableEnvironment, tmp_path: Path) ->
     assert ask(env, "USE default_database", QUERY) == [(3,)]
 
 
-def test_options_are_of_the_plan(env: TableEnvironment) -> None:
+def test_options_mean_what_they_mean_now(env: TableEnvironment) -> None:
     start = "CAST(TIMESTAMP '2020-01-01 00:00:00' AS TIMESTAMP_LTZ(0))"
     moment = f"SELECT DISTINCT {start} = TO_TIMESTAMP_LTZ(1577836800, 0) FROM t"
     ask(env, "SET 'table.local-time-zone' = 'UTC'")
@@ -158,14 +122,14 @@ def test_a_frame_that_is_another_one(env: TableEnvironment) -> None:
         ask(env, "DROP TEMPORARY VIEW f")
 
 
-def test_modes_do_not_share_plans(env: TableEnvironment) -> None:
+def test_a_query_in_another_mode(env: TableEnvironment) -> None:
     assert ask(env, QUERY) == [(3,)]
     ask(env, "SET 'execution.runtime-mode' = 'streaming'", "SET 'tidemill.epoch.max-rows' = '1'")
     kinds = [row.get_row_kind().name for row in env.execute_sql(QUERY).collect()]
     assert kinds == ["INSERT", "UPDATE_BEFORE", "UPDATE_AFTER"]
 
 
-def test_a_failed_plan_is_not_known(env: TableEnvironment, tmp_path: Path) -> None:
+def test_a_failure_is_not_kept(env: TableEnvironment, tmp_path: Path) -> None:
     written(tmp_path / "late", "5\n")
     query = "SELECT n FROM late"
     for _ in range(2):
@@ -183,25 +147,3 @@ def test_many_threads_ask(env: TableEnvironment, tmp_path: Path) -> None:
 
     with ThreadPoolExecutor(6) as pool:
         assert list(pool.map(asked, range(6))) == [[(number,)] * 3 for number in range(6)]
-
-
-def test_what_is_told_is_asked_again() -> None:
-    known = PlanCache[dict[str, object], object]()
-    outside: dict[str, object] = {"a": 1}
-    made: list[object] = []
-
-    def make(asked: DependencyRecorder[dict[str, object]]) -> object:
-        made.append(asked(lambda world: world.get("a")))
-        return made[-1]
-
-    def ask_for(key: str) -> object:
-        return known.get(key, outside, make)
-
-    assert [ask_for("x"), ask_for("x")] == [1, 1]
-    assert made == [1]
-    outside["a"] = True  # equal, and another value
-    assert ask_for("x") is True
-    outside["b"] = 5
-    assert ask_for("x") is True
-    assert ask_for("y") is True
-    assert made == [1, True, True]

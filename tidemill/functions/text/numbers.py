@@ -8,6 +8,8 @@ from decimal import Decimal, localcontext
 
 import numpy as np
 
+NO_EXPONENT = 6
+"""The largest scale of decimals that Java, Python, Arrow and Spark all print without an exponent."""
 _NAMES = {math.inf: "Infinity", -math.inf: "-Infinity"}
 
 

@@ -1,4 +1,4 @@
-"""Converts columns of values to columns of text, as Flink's text formats write them.
+"""Columns of values as columns of text, as Flink's text formats write them.
 
 The conversion is vectorised. Only values that Java spells in its own way (very large and small floats,
 decimals that end in zeros or are tiny) go through Python, once per distinct value. NULL stays NULL. Parquet
@@ -16,8 +16,8 @@ from typing import Any
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from tidemill.functions.text.numbers import NO_EXPONENT, java_decimal, java_double, java_float
 from tidemill.types import logical as t
-from tidemill.types.java_text import java_decimal, java_double, java_float
 from tidemill.types.python_values import readable
 
 
@@ -34,6 +34,22 @@ def render(kind: t.LogicalType, values: pa.Array, rules: RenderRules) -> pa.Arra
     """``values`` of the scalar type ``kind`` as a STRING array. Example: the doubles 1.0 and 1e10 give "1.0"
     and "1.0E10"."""
     raise TypeError(f"Unsupported type '{kind}' in a text field.")
+
+
+def joined(lists: pa.Array, texts: pa.Array, separator: str) -> pa.Array:
+    """For each list, the ``texts`` of its elements, separated; a NULL text is skipped."""
+    lengths = pc.fill_null(pc.list_value_length(lists), 0)
+    offsets = pa.concat_arrays([pa.array([0], pa.int32()), pc.cumulative_sum(lengths).cast(pa.int32())])
+    grouped = pa.ListArray.from_arrays(offsets, texts)
+    if texts.null_count:
+        without_nulls = [[x for x in row if x is not None] for row in grouped.to_pylist()]
+        grouped = pa.array(without_nulls, pa.list_(pa.string()))
+    return or_null(lists, pc.binary_join(grouped, separator))
+
+
+def or_null(values: pa.Array, texts: pa.Array) -> pa.Array:
+    """``texts``, NULL where ``values`` are."""
+    return pc.if_else(values.is_valid(), texts, pa.scalar(None, pa.string()))
 
 
 def by_distinct(values: pa.Array, to_text: Callable[[Any], str]) -> pa.Array:
@@ -87,7 +103,7 @@ def _floats(values: pa.Array, to_text: Callable[[float], str]) -> pa.Array:
 @render.register
 def _(kind: t.DecimalType, values: pa.Array, rules: RenderRules) -> pa.Array:
     if rules.plain_decimals:
-        return by_distinct(values, lambda v: format(v, "f"))
+        return plain_decimals(values, kind.scale)
     texts = values.cast(pa.string())
     if kind.scale:
         texts = pc.replace_substring_regex(texts, r"\.?0+$", "")
@@ -96,14 +112,19 @@ def _(kind: t.DecimalType, values: pa.Array, rules: RenderRules) -> pa.Array:
     )
 
 
+def plain_decimals(values: pa.Array, scale: int) -> pa.Array:
+    """All digits: Arrow writes an exponent only if the scale allows very small numbers."""
+    return values.cast(pa.string()) if scale <= NO_EXPONENT else by_distinct(values, lambda v: format(v, "f"))
+
+
 @render.register
 def _(kind: t.TimeType, values: pa.Array, rules: RenderRules) -> pa.Array:
-    return _strip_fraction(values.cast(pa.time32("ms")).cast(pa.string()))
+    return shortest(values.cast(pa.time32("ms")).cast(pa.string()))
 
 
 @render.register
 def _(kind: t.TimestampType, values: pa.Array, rules: RenderRules) -> pa.Array:
-    texts = _strip_fraction(values.cast(pa.timestamp("us")).cast(pa.string()))
+    texts = shortest(values.cast(pa.timestamp("us")).cast(pa.string()))
     return pc.replace_substring(texts, " ", "T") if rules.timestamps == "ISO-8601" else texts
 
 
@@ -113,8 +134,9 @@ def _(kind: t.LocalZonedTimestampType, values: pa.Array, rules: RenderRules) -> 
     return pc.binary_join_element_wise(render(t.TimestampType(), utc, rules), "Z", "")
 
 
-def _strip_fraction(texts: pa.Array) -> pa.Array:
-    return pc.replace_substring_regex(pc.replace_substring_regex(texts, r"(\.\d*?)0+$", r"\1"), r"\.$", "")
+def shortest(texts: pa.Array) -> pa.Array:
+    """``texts``, all with a fraction, without its trailing zeros."""
+    return pc.replace_substring_regex(texts, r"\.?0+$", "")
 
 
 @render.register(t.BinaryType)

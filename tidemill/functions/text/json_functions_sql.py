@@ -13,10 +13,9 @@ from tidemill.functions.api import SignatureError
 from tidemill.functions.json_document import exact_number
 from tidemill.functions.sharing import share
 from tidemill.functions.spark_text import bind, each, quoted
+from tidemill.functions.text.numbers import NO_EXPONENT
 from tidemill.types import logical as t
 from tidemill.types.physical import quote
-
-_PLAIN_SCALE = 6
 
 
 @singledispatch
@@ -40,7 +39,7 @@ def _(_kind: t.LogicalType, sql: str) -> str:
 @json_text.register(t.DecimalType)
 def _(kind: t.DecimalType, sql: str) -> str:
     text = f"CAST({sql} AS STRING)"
-    return exact_number(text) if kind.scale > _PLAIN_SCALE else text
+    return exact_number(text) if kind.scale > NO_EXPONENT else text
 
 
 @json_text.register(t.FloatType)

@@ -6,7 +6,7 @@ from decimal import Decimal
 
 import pytest
 
-from tidemill.types.java_text import java_decimal, java_double, java_float
+from tidemill.functions.text.numbers import java_decimal, java_double, java_float
 
 
 @pytest.mark.parametrize(

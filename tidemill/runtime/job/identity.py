@@ -13,7 +13,7 @@ from tidemill.physical.identities import RULES
 from tidemill.physical.lineage_of_sinks import shown_columns
 from tidemill.runtime.checkpoint.identity import JobIdentity
 from tidemill.runtime.compile.context import CompileContext
-from tidemill.runtime.job_facts import function_code, job_facts
+from tidemill.runtime.job.facts import function_code, job_facts
 
 
 def job_identity(

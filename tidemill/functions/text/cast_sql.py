@@ -1,7 +1,8 @@
 """CAST to and from character and binary strings.
 
 The text of a value is Flink's: TRUE/FALSE, Java's text of floating numbers, decimals with their whole
-scale, timestamps with exactly p fractional digits, intervals as ``+1-02`` and ``+0 00:00:01.000``.
+scale, timestamps with exactly p fractional digits, intervals as ``+1-02`` and ``+0 00:00:01.000``,
+collections as ``[1, 2]``, ``{k=1}`` and ``(1, NULL)``.
 CHAR(n) and BINARY(n) pad and cut, VARCHAR(n) and VARBINARY(n) only cut; lengths are code points.
 """
 
@@ -9,11 +10,12 @@ from __future__ import annotations
 
 from tidemill.errors import NotSupportedError
 from tidemill.functions.cast_step import CastStep
+from tidemill.functions.casts_nested import Caster, entry_types
 from tidemill.functions.sharing import share
-from tidemill.functions.spark_text import LONGEST_TEXT
+from tidemill.functions.spark_text import LONGEST_TEXT, each
+from tidemill.functions.text.numbers import NO_EXPONENT
 from tidemill.types import logical as t
-
-_SCIENTIFIC_SCALE = 7
+from tidemill.types.physical import quote
 
 
 def fit(sql: str, source: t.LogicalType | None, target: t.LogicalType) -> str:
@@ -54,7 +56,7 @@ def boolean_to_text(step: CastStep) -> str:
 def decimal_to_text(step: CastStep) -> str:
     """Plain digits: Spark writes values below 1e-6 with an exponent."""
     assert isinstance(step.source, t.DecimalType)
-    if step.source.scale < _SCIENTIFIC_SCALE:
+    if step.source.scale <= NO_EXPONENT:
         return simple_to_text(step)
     return fit(share(step.sql, _plain_decimal), None, step.target)
 
@@ -110,3 +112,35 @@ def millis_to_text(step: CastStep) -> str:
         return f"concat(IF({s} < 0, '-', '+'), abs({s}) div 86400000, ' ', {parts}, '.', {fraction})"
 
     return fit(share(step.sql, body), None, step.target)
+
+
+def array_to_text(step: CastStep, cast: Caster) -> str:
+    assert isinstance(step.source, t.ArrayType)
+    element = step.source.element
+    items = each(step.sql, lambda e: _or_null(cast, e, element))
+    return fit(f"concat('[', array_join({items}, ', '), ']')", None, step.target)
+
+
+def entries_to_text(step: CastStep, cast: Caster) -> str:
+    key, value = entry_types(step.source)
+    entries = each(
+        step.sql,
+        lambda e: f"concat({_or_null(cast, f'{e}.key', key)}, '=', {_or_null(cast, f'{e}.value', value)})",
+    )
+    return fit(f"concat('{{', array_join({entries}, ', '), '}}')", None, step.target)
+
+
+def row_to_text(step: CastStep, cast: Caster) -> str:
+    assert isinstance(step.source, t.RowType)
+    fields = step.source.fields
+
+    def body(s: str) -> str:
+        field_texts = ", ', ', ".join(_or_null(cast, f"{s}.{quote(f.name)}", f.type) for f in fields)
+        text = f"concat('(', {field_texts}, ')')"
+        return f"IF({s} IS NULL, NULL, {text})" if step.source.nullable else text
+
+    return fit(share(step.sql, body), None, step.target)
+
+
+def _or_null(cast: Caster, sql: str, kind: t.LogicalType) -> str:
+    return f"coalesce({cast(sql, kind, t.STRING)}, 'NULL')"

@@ -11,12 +11,12 @@ from dataclasses import dataclass, field
 
 from tidemill.errors import NOTHING_COMMITTED, NOTHING_KEPT, InternalError, TidemillError, ValidationError
 from tidemill.files.storage import Storage
-from tidemill.runtime.checkpoint.directory import EpochCommit
+from tidemill.runtime.checkpoint.epochs import EpochCommit
 from tidemill.runtime.checkpoint.identity import JobIdentity
 from tidemill.runtime.checkpoint.savepoint import MARK, Snapshot
 from tidemill.runtime.epoch_loop import StreamingJob
+from tidemill.runtime.job.recording import Recording
 from tidemill.runtime.progress import EpochProgress, JobEvent, SavepointWritten, unheard
-from tidemill.runtime.recording import Recording
 from tidemill.runtime.snapshots import Held
 from tidemill.runtime.spark.job_groups import give_up, grouped
 
