@@ -145,7 +145,7 @@ def test_a_snapshot_among_writers_is_exact(server: Server) -> None:
     def write(number: int) -> None:
         with server.connect() as open, open.cursor() as cursor:
             turn = 0
-            while not done.is_set():
+            while not done.wait(0.01):
                 turn += 1
                 cursor.execute("BEGIN")
                 cursor.execute(f"REPLACE INTO t VALUES ({number * 100 + turn % 50}, '{turn}')")
