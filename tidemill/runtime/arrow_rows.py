@@ -6,7 +6,6 @@ computed projections, unions and lookup joins go on with them in the same worker
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from dataclasses import dataclass
 
 from tidemill.runtime import graph as g
@@ -15,15 +14,13 @@ from tidemill.runtime.placement import Origin, origin
 
 @dataclass(frozen=True, slots=True)
 class ArrowRows:
-    """``reads``: whether a source makes Arrow batches. ``in_java``: names of projections that the JVM
-    computes."""
+    """``in_java``: names of projections that the JVM computes."""
 
-    reads: Callable[[g.Read], bool]
     in_java: frozenset[str] = frozenset()
 
     def made(self, node: g.ExecNode) -> bool:
         """Whether the node makes Arrow batches."""
-        return isinstance(node, g.Keyed) or (isinstance(node, g.Read) and self.reads(node))
+        return isinstance(node, g.Keyed) or (isinstance(node, g.Read) and node.arrow)
 
     def go_on(self, node: g.ExecNode) -> bool:
         """Whether the node's rows are made of Arrow batches in the workers that have them."""

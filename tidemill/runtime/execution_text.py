@@ -14,7 +14,7 @@ from tidemill.runtime.arrow_rows import ArrowRows
 from tidemill.runtime.compile.context import CompileContext
 from tidemill.runtime.stages import Leaf, Stage, Stages, Task
 
-_ARROW = ArrowRows(reads=lambda read: read.arrow)
+_ARROW = ArrowRows()
 
 
 def execution_text(outputs: Mapping[str, g.ExecNode], context: CompileContext) -> str:

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass, replace
 
-from tidemill.connectors.api import ArrowSource, BatchMap
+from tidemill.connectors.api import BatchMap
 from tidemill.errors import InternalError
 from tidemill.runtime import graph as g
 from tidemill.runtime.arrow_rows import ArrowRows, computed_over
@@ -38,11 +38,7 @@ class ArrowSteps:
 
     @property
     def arrow(self) -> ArrowRows:
-        return ArrowRows(reads=self._reads_arrow, in_java=self.facts.whole)
-
-    def _reads_arrow(self, node: g.Read) -> bool:
-        source = self.facts.sources[node.source]
-        return isinstance(source, ArrowSource)
+        return ArrowRows(in_java=self.facts.whole)
 
     def mapped(self, node: g.ExecNode, through: BatchMap, schema: str) -> Step:
         """``through`` over the batches of ``node``, in the workers that make them where nothing is computed

@@ -3,13 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass
 from functools import singledispatch
 from typing import Any
 
-from tidemill.connectors.api import ReadTasks
 from tidemill.deep_calls import with_room
-from tidemill.errors import InternalError
 from tidemill.files.storage import Storage
 from tidemill.runtime import graph as g
 from tidemill.runtime.arrow_rows import ArrowRows
@@ -21,7 +18,7 @@ from tidemill.runtime.spark.resident.worker import Told
 from tidemill.runtime.spark.settings import is_within_machine
 from tidemill.runtime.stages import Stages
 
-_ARROW = ArrowRows(reads=lambda read: read.arrow)
+_ARROW = ArrowRows()
 
 
 def unfit(outputs: Mapping[str, g.ExecNode], master: str) -> str:
@@ -60,18 +57,9 @@ def all_steps(steps: Sequence[Step]) -> Iterator[Step]:
                 waiting += several
 
 
-@dataclass(frozen=True, slots=True)
-class _Planned:
-    """Stands for a source that makes Arrow batches."""
-
-    def read_tasks(self, spark: Any, start: Any, end: Any) -> ReadTasks:
-        raise InternalError("nothing is read while a job is planned")
-
-
 def _planned(outputs: Mapping[str, g.ExecNode]) -> EpochFacts:
     """Facts that decide the same steps as those of an epoch."""
-    reads = {n.source: n for o in outputs.values() for n in o.walk() if isinstance(n, g.Read)}
-    sources: Any = {key: _Planned() if read.arrow else None for key, read in reads.items()}
+    sources: Any = {n.source: None for o in outputs.values() for n in o.walk() if isinstance(n, g.Read)}
     return EpochFacts(
         sources=sources,
         ranges={},
