@@ -13,6 +13,7 @@ from hypothesis import HealthCheck, settings
 from pyspark.sql import SparkSession
 
 from tests import object_store as store
+from tests.connectors import mariadb as maria
 from tests.connectors.kafka import Broker, broker, have_classes
 from tests.connectors.postgres import Server, programs, server
 from tests.google_store import google_server
@@ -96,6 +97,17 @@ def postgres() -> Iterator[Server]:
     if programs() is None:
         pytest.skip("PostgreSQL is not installed (Debian: apt-get install postgresql)")
     with server() as running:
+        yield running
+
+
+@pytest.fixture(scope="session")
+def mariadb() -> Iterator[maria.Server]:
+    """A running MariaDB server of the suite's own; clean up what you make in it."""
+    if maria.program() is None:
+        pytest.skip(
+            "NO mysql-cdc IS TESTED: MariaDB is not installed (Debian: apt-get install mariadb-server)"
+        )
+    with maria.server() as running:
         yield running
 
 

@@ -43,7 +43,6 @@ NOT_THERE_YET = frozenset(
         "kinesis-legacy",
         "mongodb",
         "mongodb-cdc",
-        "mysql-cdc",
         "oracle-cdc",
         "opensearch",
         "opensearch-2",
@@ -59,7 +58,7 @@ NOT_THERE_YET = frozenset(
     }
 )
 
-_EXTRAS = {"confluent_kafka": "kafka", "deltalake": "delta", "pyiceberg": "iceberg"}
+_EXTRAS = {"confluent_kafka": "kafka", "deltalake": "delta", "pyiceberg": "iceberg", "pymysql": "mysql"}
 """The extra of Tidemill that installs each optional package."""
 
 

@@ -11,7 +11,8 @@ import psycopg
 import pyarrow as pa
 from sqlalchemy import Connection
 
-from tidemill.changelog.rowkind import KIND_COLUMN, SEQUENCE_COLUMN, RowKind
+from tidemill.changelog.rowkind import RowKind
+from tidemill.connectors.change_batches import FOLLOWING, change_batch, change_schema
 from tidemill.connectors.jdbc.failures import DATABASE_ERRORS
 from tidemill.connectors.jdbc.target import quote
 from tidemill.connectors.postgres_cdc.messages import Changes, Rows
@@ -23,7 +24,7 @@ from tidemill.connectors.worker_errors import WorkerError
 from tidemill.errors import TidemillError
 from tidemill.types import logical as t
 from tidemill.types.logical import Field
-from tidemill.types.physical import arrow_type, spark_schema
+from tidemill.types.physical import arrow_type
 
 DATABASE, SCHEMA, TABLE, TIME = "database_name", "schema_name", "table_name", "op_ts"
 METADATA: Mapping[str, t.LogicalType] = {
@@ -32,8 +33,6 @@ METADATA: Mapping[str, t.LogicalType] = {
 }
 _FIRST, _MOST, _BYTES = 1_000, 50_000, 16 << 20
 """Messages of the first fetch, of the largest fetch, and about how many bytes a fetch has."""
-_FOLLOWING = 1 << 60
-"""Row numbers of changes are beyond those of all snapshots."""
 _CHECK = """
 SELECT (confirmed_flush_lsn - '0/0')::bigint, (pg_current_wal_flush_lsn() - '0/0')::bigint
 FROM pg_replication_slots WHERE slot_name = %s
@@ -61,10 +60,7 @@ class CdcReader:
     @property
     def schema(self) -> str:
         """As Spark DDL."""
-        parts = [spark_schema(self.fields)] if self.fields else []
-        parts += [f"`{KIND_COLUMN}` TINYINT"] if self.changes else []
-        parts += [f"`{SEQUENCE_COLUMN}` BIGINT"] if self.sequence else []
-        return ", ".join(parts)
+        return change_schema(self.fields, changes=self.changes, sequence=self.sequence)
 
     @property
     def stored(self) -> tuple[str, ...]:
@@ -119,7 +115,7 @@ class CdcReader:
         with connection:
             for messages in chain([first], others):
                 for rows in changes.rows(messages):
-                    yield self._batch(rows, _FOLLOWING + 2 * part.count)
+                    yield self._batch(rows, FOLLOWING + 2 * part.count)
 
     def _peeked(self, part: ChangeRange) -> tuple[Connection, list[bytes], Iterator[list[bytes]]]:
         """A connection, the first messages, and the others. The server has decoded the whole range before it
@@ -151,14 +147,9 @@ class CdcReader:
     # -- batches ------------------------------------------------------------------------------------
 
     def _batch(self, rows: Rows, first: int = 0) -> pa.RecordBatch:
-        columns, names = [self._column(f, rows) for f in self.fields], [f.name for f in self.fields]
-        if self.changes:
-            columns.append(pa.array(rows.kinds))
-            names.append(KIND_COLUMN)
-        if self.sequence:
-            columns.append(pa.array(first + rows.sequence))
-            names.append(SEQUENCE_COLUMN)
-        return pa.record_batch(columns, names=names)
+        columns = [self._column(field, rows) for field in self.fields]
+        kinds = rows.kinds if self.changes else None
+        return change_batch(columns, self.fields, kinds, first + rows.sequence if self.sequence else None)
 
     def _column(self, field: Field, rows: Rows) -> pa.Array:
         key, capture = self.metadata.get(field.name), self.capture
