@@ -11,6 +11,7 @@ from tidemill.errors import NotSupportedError
 from tidemill.functions.api import Argument, Resolved, Resolver, ScalarFunction, SparkCall
 from tidemill.functions.arithmetic import negated
 from tidemill.functions.arrays import numeric
+from tidemill.functions.arrays.api import Entry, by_value
 from tidemill.functions.sharing import share
 from tidemill.functions.signatures import (
     AS_BIGINT,
@@ -195,10 +196,9 @@ def _apply(function: str) -> Callable[[SparkCall], str]:
     return lambda call: f"{function}({', '.join(call.args)})"
 
 
-def _of_double(name: str, function: str = "", arity: int = 1) -> ScalarFunction:
+def _of_double(name: str, arity: int = 1, arrays: Entry | None = None) -> ScalarFunction:
     resolve = signature(name, *(AS_DOUBLE,) * arity, result=fixed(t.DOUBLE))
-    arrays = numeric.square_root if name == "SQRT" else None
-    return ScalarFunction(name=name, resolve=resolve, spark=_apply(function or name.lower()), arrays=arrays)
+    return ScalarFunction(name=name, resolve=resolve, spark=_apply(name.lower()), arrays=arrays)
 
 
 def _log_of(name: str, function: str) -> ScalarFunction:
@@ -242,7 +242,8 @@ FUNCTIONS: tuple[ScalarFunction, ...] = (
         arrays=numeric.rounded,
     ),
     ScalarFunction(name="TRUNCATE", resolve=_resolve_digits("TRUNCATE"), spark=_truncate),
-    *map(_of_double, ("SQRT", "EXP", "SIN", "COS", "TAN", "COT", "ASIN", "ACOS", "ATAN")),
+    _of_double("SQRT", arrays=by_value(numeric.root)),
+    *map(_of_double, ("EXP", "SIN", "COS", "TAN", "COT", "ASIN", "ACOS", "ATAN")),
     *map(_of_double, ("SINH", "COSH", "TANH", "DEGREES", "RADIANS")),
     _of_double("ATAN2", arity=2),
     _of_double("POWER", arity=2),

@@ -23,7 +23,7 @@ _EXACT_POWER = 22
 """The largest power of ten that a double has exactly."""
 _OF_NUMBERS = np.isin(np.arange(256), list(b"0123456789.-"))
 """By byte whether plain numbers have it."""
-_ROOT: Kernel = pc.sqrt
+root: Kernel = pc.sqrt
 _WHOLE: dict[str, Kernel] = {"floor": pc.floor, "ceil": pc.ceil}
 _WRAPPING: dict[str, Kernel] = {"+": pc.add, "-": pc.subtract, "*": pc.multiply}
 
@@ -91,10 +91,6 @@ def cast(source: t.LogicalType, target: t.LogicalType) -> Kernel | None:
     if plain and isinstance(target, (*t.INTEGER_TYPES, *t.APPROXIMATE_TYPES)):
         return partial(_cast, kind)
     return None
-
-
-def square_root(call: ArrayCall) -> Kernel | None:
-    return _ROOT
 
 
 def whole(function: str, of_times: Entry = lambda _: None) -> Entry:
