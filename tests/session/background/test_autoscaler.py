@@ -11,6 +11,7 @@ from pyspark.sql import SparkSession
 from tests.session.environments import ask
 from tests.session.test_alter_job import COUNTED, make_folder, put, session, shows
 from tidemill.session.background.autoscaler import Load, Policy
+from tidemill.session.environment import TableEnvironment
 
 TARGET = 0.7
 
@@ -64,6 +65,20 @@ def test_a_load_that_stays_finds_partitions_that_stay() -> None:
         assert len(set(last[-10:])) == 1
         possible = min(arriving, 1_000 * cores) * 60
         assert load_of(partitions, cores, arriving).rows * 1.1 >= possible, (cores, arriving, partitions)
+
+
+def test_a_job_that_keeps_no_state_says_so(spark: SparkSession) -> None:
+    made = TableEnvironment.create({"job.autoscaler.enabled": "true"})
+    ask(
+        made,
+        "CREATE TABLE g (k INT) WITH ('connector'='datagen', 'number-of-rows'='1')",
+        "CREATE TABLE s (k INT) WITH ('connector'='blackhole')",
+    )
+    job = made.execute_sql("INSERT INTO s SELECT k FROM g").job
+    assert job is not None
+    job.wait(60)
+    (warning,) = made.context.warnings
+    assert warning.startswith(f"'job.autoscaler.enabled' has no effect on job {job.job_id}")
 
 
 def test_a_job_gets_the_partitions_that_its_load_asks_for(spark: SparkSession, tmp_path: Path) -> None:

@@ -6,6 +6,7 @@ import threading
 import time
 from collections.abc import Callable
 
+from tidemill.config.execution_options import CHECKPOINT_DIRECTORY
 from tidemill.config.job_options import AUDIT_EVERY, AUTOSCALER_ENABLED, AUTOSCALER_INTERVAL
 from tidemill.config.option import Configuration
 from tidemill.runtime.restarts.job import RestartingJob
@@ -20,7 +21,14 @@ def accompany(job: RestartingJob, context: SessionContext, config: Configuration
     auditor = Auditor.of(job, context) if every else None
     if auditor is not None:
         _repeat(job, every, lambda _: auditor.act(), "audits")
-    if config.read(AUTOSCALER_ENABLED) and job.directory:
+    if not config.read(AUTOSCALER_ENABLED):
+        return
+    if not job.directory:
+        context.warn(
+            f"'{AUTOSCALER_ENABLED.key}' has no effect on job {job.job_id}: "
+            f"'{CHECKPOINT_DIRECTORY.key}' is not set."
+        )
+    else:
         scaler = Autoscaler.of(job)
         _repeat(job, config.read(AUTOSCALER_INTERVAL).seconds, scaler.act, "autoscaler")
 
