@@ -36,7 +36,7 @@ def server(mariadb: Server) -> Iterator[Server]:
     mariadb.ask("CREATE TABLE t (id INT PRIMARY KEY, name VARCHAR(50))")
     yield mariadb
     while _made:
-        _made.pop().stopped(None)
+        _made.pop().close()
 
 
 def cdc(
@@ -411,7 +411,7 @@ def test_where_a_job_may_begin(server: Server) -> None:
     assert once.is_finished(end)
     assert not cdc(server).is_readable(None, cdc(server).next_offset(None, NO_LIMIT))
     while _made:
-        _made.pop().stopped(None)
+        _made.pop().close()
     server.clear()
     purge(server)
     server.ask("CREATE TABLE t (id INT PRIMARY KEY, name TEXT)", "INSERT INTO t VALUES (1, 'a')")

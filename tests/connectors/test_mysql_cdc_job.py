@@ -119,6 +119,33 @@ def test_the_example_of_the_docs(server: Server, spark: object) -> None:
     assert sorted(row for _, row in sums) == [("ann", "3.75"), ("bob", "1.00")]
 
 
+@pytest.mark.parametrize("mode", ["snapshot", "latest-offset"])
+def test_a_job_that_has_ended_has_no_connection(server: Server, spark: object, mode: str) -> None:
+    """A connection with a snapshot would keep everybody from altering the table."""
+    listed = ", ".join(
+        f"'{key}' = '{value}'" for key, value in cdc_options(server, scan_startup_mode=mode).items()
+    )
+    session = Session({})
+    session.execute(f"CREATE TABLE t (id INT, k STRING, v INT, PRIMARY KEY (id) NOT ENFORCED) WITH ({listed})")
+    result = session.environment.execute_sql("SELECT COUNT(*) FROM t")
+    if mode == "snapshot":
+        with result.collect() as rows:
+            assert [row[0] for row in rows][-1] == 100
+    else:
+        job = result.get_job_client()
+        assert job is not None
+        wait_for(lambda: bool(readers(server)), True)
+        job.stop()
+        job.wait(60)
+    assert readers(server) == []
+    server.ask("DROP TABLE t")
+
+
+def readers(server: Server) -> list[object]:
+    """The connections of jobs."""
+    return [row for row in server.ask("SHOW PROCESSLIST") if row[1] == USER]
+
+
 def sqlite(path: Path, sql: str) -> list[tuple[object, ...]]:
     with sqlite3.connect(path) as open:
         return open.execute(sql).fetchall()

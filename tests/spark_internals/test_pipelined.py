@@ -34,6 +34,16 @@ _ABORTED = "Job aborted due to stage failure: Task 0 in stage 5.0 failed 1 times
             f"{_ABORTED}io.netty.channel.StacklessClosedChannelException\n\tat x",
             "a task that reads one ended before all was sent",
         ),
+        (
+            "Caused by: io.netty.channel.unix.Errors$NativeIoException: send(..) failed with error(-32): "
+            "Broken pipe",
+            "a task that reads one ended before all was sent",
+        ),
+        (
+            f"{_ABORTED}java.io.IOException: Connection reset by peer\n\tat x",
+            "a task that reads one ended before all was sent",
+        ),
+        (f"{_ABORTED}java.io.IOException: No space left on device", ""),
         (f"{_ABORTED}java.lang.IllegalStateException: Not now", ""),
         (f"{_ABORTED}[PYTHON_EXCEPTION] ValueError: writer", ""),
     ],

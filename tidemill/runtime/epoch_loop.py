@@ -140,6 +140,8 @@ class StreamingJob:
                 self._run_epochs()
         finally:
             self.requests.close()
+            for source in self.sources.values():
+                source.close()
 
     def _run_epochs(self) -> None:
         self._event_time.started = int(self.clock() * 1000)

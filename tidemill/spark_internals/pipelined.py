@@ -73,7 +73,10 @@ _REFUSED = (
 )
 _CUT_OFF = re.compile(r"Connection to streaming shuffle writer \d+\b.* closed before termination")
 """What tasks that read say of one that has ended before its time; why it did, they do not know."""
-_UNREAD = re.compile(r"\bStacklessClosedChannelException|\bClosedChannelException")
+_UNREAD = re.compile(
+    r"\b(?:Stackless)?ClosedChannelException\b"
+    r"|\b(?:NativeIoException|IOException): .*(?:Broken pipe|Connection reset by peer)"
+)
 """What tasks that write say of one that reads no more: it has failed, or needs no more rows (LIMIT)."""
 
 

@@ -138,6 +138,9 @@ class Source(ABC):
     def stopped(self, offset: Offset | None) -> None:
         """Called when a job that can be resumed stops or fails, with its last committed offset."""
 
+    def close(self) -> None:
+        """Called when a job ends, however it ends. The source closes its connections."""
+
     # -- batch queries
 
     def named_table(self, spark: SparkSession) -> NamedTable | DataFrame:

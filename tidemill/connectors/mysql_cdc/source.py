@@ -105,7 +105,7 @@ class CdcSource(ArrowSource):
         name = from_json(end).snapshot
         return name is None or start is not None or self.server.snapshot(name) is not None
 
-    def stopped(self, offset: Offset | None) -> None:
+    def close(self) -> None:
         self.server.close()
 
     def read(self, spark: SparkSession, start: Offset | None, end: Offset) -> DataFrame:

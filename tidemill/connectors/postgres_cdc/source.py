@@ -113,7 +113,7 @@ class CdcSource(ArrowSource):
             or self.server.has_exported(end_position.exported)
         )
 
-    def stopped(self, offset: Offset | None) -> None:
+    def close(self) -> None:
         self.server.close()
 
     def read(self, spark: SparkSession, start: Offset | None, end: Offset) -> DataFrame:
