@@ -32,7 +32,9 @@ from typing import TypeVar
 import pytest
 
 TIERS = ("fast", "default", "all")
-STARTED = frozenset({"spark", "postgres", "object_store", "google_store", "kafka", "database", "processes"})
+STARTED = frozenset(
+    {"spark", "postgres", "object_store", "google_store", "kafka", "mariadb", "database", "processes"}
+)
 """Fixtures that start Spark, a server or processes."""
 _FEWER = 5
 _T = TypeVar("_T")
