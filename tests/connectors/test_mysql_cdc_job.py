@@ -126,7 +126,9 @@ def test_a_job_that_has_ended_has_no_connection(server: Server, spark: object, m
         f"'{key}' = '{value}'" for key, value in cdc_options(server, scan_startup_mode=mode).items()
     )
     session = Session({})
-    session.execute(f"CREATE TABLE t (id INT, k STRING, v INT, PRIMARY KEY (id) NOT ENFORCED) WITH ({listed})")
+    session.execute(
+        f"CREATE TABLE t (id INT, k STRING, v INT, PRIMARY KEY (id) NOT ENFORCED) WITH ({listed})"
+    )
     result = session.environment.execute_sql("SELECT COUNT(*) FROM t")
     if mode == "snapshot":
         with result.collect() as rows:

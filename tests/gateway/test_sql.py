@@ -78,7 +78,7 @@ ASKING = {
     s.Query, s.Insert, s.StatementSet, s.CompilePlan, s.ExecutePlan, s.Explain, s.Show, s.Describe,
     s.DescribeCatalog, s.DescribeFunction,
     s.DescribeModel, s.DescribeJob, s.AlterJob, s.StopJob, s.VerifyJob, s.Unsupported,
-    s.Delete, s.Update, s.TruncateTable,
+    s.Delete, s.Update, s.Merge, s.TruncateTable,
     s.CreateSavepoint, s.BuildSavepoint, s.ShowSavepoints, s.DescribeSavepoint, s.DiffSavepoint,
     s.DropSavepoint,
 }  # fmt: skip

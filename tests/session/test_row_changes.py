@@ -14,7 +14,7 @@ from tests.connectors.sinks import sink
 from tests.session.environments import ask, new_session
 from tidemill.catalog.table import CatalogTable
 from tidemill.connectors.iceberg.catalogs import catalog_of
-from tidemill.errors import ConnectorError, NotSupportedError, ValidationError
+from tidemill.errors import ConnectorError, ExecutionError, NotSupportedError, ValidationError
 from tidemill.session.environment import TableEnvironment
 
 COLUMNS = "(id BIGINT, name STRING)"
@@ -97,6 +97,52 @@ def test_rows_are_deleted_and_updated_by_key(spark: object, tmp_path: Path) -> N
     made.execute_sql("UPDATE d SET name = UPPER(name)").wait()
     with sqlite3.connect(tmp_path / "x.db") as open:
         assert open.execute("SELECT id, name FROM d").fetchall() == [(2, "B")]
+
+
+MERGE = """
+MERGE INTO t AS o USING (VALUES (1, 'x', TRUE), (2, 'y', FALSE), (9, 'z', FALSE), (8, 'gone', TRUE))
+  AS n (id, name, gone)
+ON o.id = n.id
+WHEN MATCHED AND n.gone THEN DELETE
+WHEN MATCHED AND o.name <> 'n3' THEN UPDATE SET name = o.name || n.name
+WHEN NOT MATCHED AND NOT gone THEN INSERT (id, name) VALUES (n.id, n.name)
+"""
+
+
+def test_rows_are_merged(spark: object, tmp_path: Path) -> None:
+    """A Delta table gets changes; a table of a database follows it."""
+    with sqlite3.connect(tmp_path / "x.db") as open:
+        open.execute("CREATE TABLE d (id INT PRIMARY KEY, name TEXT)")
+        open.executemany("INSERT INTO d VALUES (?, ?)", [(1, "a"), (2, None), (3, "c")])
+    columns = "(id BIGINT, name STRING, PRIMARY KEY (id) NOT ENFORCED)"
+    made = session(
+        f"CREATE TABLE t {columns} WITH ('connector'='delta', 'table-path'='{tmp_path}/t')",
+        f"CREATE TABLE d {columns} WITH ('connector'='jdbc', 'url'='jdbc:sqlite:{tmp_path}/x.db',"
+        " 'table-name'='d')",
+    )
+    filled(made, *({"id": n, "name": f"n{n}"} for n in range(1, 5)))
+    made.execute_sql(MERGE).wait()
+    merged = [(2, "n2y"), (3, "n3"), (4, "n4"), (9, "z")]
+    assert sorted(tuple(row.values()) for row in delta_rows(tmp_path / "t")) == merged
+    follow = "MERGE INTO d USING t ON d.id = t.id WHEN MATCHED THEN UPDATE SET d.name = t.name"
+    made.execute_sql(f"{follow} WHEN NOT MATCHED THEN INSERT VALUES (t.id, t.name)").wait()
+    with sqlite3.connect(tmp_path / "x.db") as open:
+        assert open.execute("SELECT id, name FROM d ORDER BY id").fetchall() == [(1, "a"), *merged]
+
+
+def test_two_source_rows_for_one_target_row_change_nothing(spark: object, tmp_path: Path) -> None:
+    columns = "(id BIGINT, name STRING, PRIMARY KEY (id) NOT ENFORCED)"
+    made = session(f"CREATE TABLE t {columns} WITH ('connector'='delta', 'table-path'='{tmp_path}')")
+    filled(made, {"id": 1, "name": "a"})
+    twice = "(VALUES (1, 'x'), (1, 'y'), (5, 'z')) AS s (id, name) ON t.id = s.id"
+    message = r"two source rows match or insert the same target row: id = 1"
+    for clause in ("MATCHED THEN DELETE", "MATCHED THEN UPDATE SET name = s.name"):
+        with pytest.raises(ExecutionError, match=message):
+            made.execute_sql(f"MERGE INTO t USING {twice} WHEN {clause}").wait()
+    twice = twice.replace("1", "7")
+    with pytest.raises(ExecutionError, match=message.replace("1", "7")):
+        made.execute_sql(f"MERGE INTO t USING {twice} WHEN NOT MATCHED THEN INSERT VALUES (s.id, s.name)")
+    assert [tuple(row.values()) for row in delta_rows(tmp_path)] == [(1, "a")]
 
 
 def test_tables_without_a_key_are_refused(tmp_path: Path) -> None:

@@ -10,7 +10,7 @@ from dataclasses import dataclass, field
 from enum import Enum
 
 from tidemill.catalog.table import CatalogTable
-from tidemill.changelog.rowkind import RowKind
+from tidemill.changelog.rowkind import INSERT_ONLY, RowKind
 from tidemill.connectors.lookup.options import Retry
 from tidemill.errors import Position
 from tidemill.operators.window.assigners.kind import WindowKind
@@ -331,7 +331,8 @@ class Sink(Unary):
 
     ``conflict`` is '', 'ERROR', 'NOTHING' or 'DEDUPLICATE' of ON CONFLICT; ``static_partition`` and
     ``overwrite`` come from INSERT OVERWRITE / PARTITION (...). ``target_columns`` as written, if any.
-    ``deletes``: the rows are the rows that a DELETE removes in batch mode.
+    ``kinds``: of the rows, in batch mode. ``merges``: the input has one more column, the kind of the row; two
+    rows must not have the same primary key.
     """
 
     table: CatalogTable
@@ -340,4 +341,5 @@ class Sink(Unary):
     overwrite: bool = False
     static_partition: tuple[tuple[str, str], ...] = ()
     target_columns: tuple[str, ...] = ()
-    deletes: bool = False
+    kinds: frozenset[RowKind] = INSERT_ONLY
+    merges: bool = False

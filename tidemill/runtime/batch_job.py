@@ -12,9 +12,7 @@ from typing import TypeVar
 
 import pyarrow as pa
 from pyspark.sql import DataFrame
-from pyspark.sql import functions as F
 
-from tidemill.changelog.rowkind import INSERT_ONLY, KIND_COLUMN, RowKind
 from tidemill.config.batch_options import BLOCKING, DYNAMIC_FILTERING, SHUFFLE_MODE
 from tidemill.connectors.api import Sink
 from tidemill.connectors.grouping import UNLIKE
@@ -43,6 +41,7 @@ from tidemill.runtime.job.recording import Recording, Seen
 from tidemill.runtime.job.request import JobRequest, parallelism
 from tidemill.runtime.limited_rows import limited_rows
 from tidemill.runtime.progress import ExchangesBlocked, PartitionsRead, rows_of
+from tidemill.runtime.row_changes import with_kinds
 from tidemill.runtime.spark.adaptive import NOTHING_SENT, batch_settings
 from tidemill.runtime.spark.batch_frames.existence import BESIDE_UNIONS, asks
 from tidemill.runtime.spark.batch_frames.frames import BatchFrames, GroupedRows, ScanRows, TableRows
@@ -404,7 +403,7 @@ def _insert(sink: b.Sink, request: JobRequest, way: Way, seen: Seen) -> int:
         )
     made = make_sink(
         target,
-        frozenset({RowKind.DELETE}) if target.deletes else INSERT_ONLY,
+        target.kinds,
         uuid.uuid4().hex,
         request.zone,
         request.shared,
@@ -437,17 +436,13 @@ def _staged(sink: b.Sink, made: Sink, request: JobRequest, way: Way, seen: Seen)
             sink, request, way, views, scans, lambda rows: _enforcing(rows, sink, targets, request)
         )
         with grouped(request.application.sparkContext, request.group, request.name):
-            staging = made.stage(_as_deletes(frame) if sink.target.deletes else frame, 1)
+            staging = made.stage(with_kinds(frame, sink.target), 1)
             ran = pipelined(staging, _sorted(sink)) if way.pipes else staging
             staged = ran.collect()
         scans.check_read()
         seen.partitions.extend(_told_partitions(staging, sink, request))
         seen.operators.extend(_operators(ran, request))
     return [row[0] for row in staged]
-
-
-def _as_deletes(frame: DataFrame) -> DataFrame:
-    return frame.withColumn(KIND_COLUMN, F.lit(int(RowKind.DELETE)).cast("tinyint"))
 
 
 def _enforcing(

@@ -73,6 +73,7 @@ HANDLERS: dict[type[s.Statement], Handler] = {
     s.TruncateTable: row_changes.truncate,
     s.Delete: row_changes.delete,
     s.Update: row_changes.update,
+    s.Merge: row_changes.merge,
     s.DropMaterializedTable: drop.drop_materialized_table,
     s.DropView: drop.drop_view,
     s.DropCatalog: drop.drop_catalog,

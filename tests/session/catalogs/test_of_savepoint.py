@@ -154,18 +154,23 @@ def test_a_job_goes_on_from_an_edited_savepoint(job: tuple[TableEnvironment, Pat
     assert len(ask(editor, totals)) == 3, "the old savepoint stays as it is"
     update = "UPDATE group_aggregate_1 SET `SUM(price)` = `SUM(price)` + 1000 WHERE city = 'c1'"
     delete = "DELETE FROM group_aggregate_1 WHERE city = 'c2'"
-    for change, old, new in ((update, "new", "updated"), (delete, "updated", "deleted")):
+    merge = """MERGE INTO group_aggregate_1 g USING (VALUES ('c0', 5), ('c7', 6)) AS m (city, more)
+     ON g.city = m.city WHEN MATCHED THEN UPDATE SET `SUM(price)` = `SUM(price)` + more
+     WHEN NOT MATCHED THEN INSERT (city, `COUNT(*)`, `SUM(price)`, `COUNT(DISTINCT buyer)`)
+     VALUES (m.city, 1, more, 0)"""
+    changes = ((update, "new", "updated"), (delete, "updated", "deleted"), (merge, "deleted", "merged"))
+    for change, old, new in changes:
         ask(editor, f"CREATE CATALOG {new} WITH ('type'='savepoint', 'path'='{tmp_path}/{old}')")
         ask(editor, f"USE CATALOG {new}", f"SET 'tidemill.savepoint.target' = '{tmp_path}/{new}'")
         editor.execute_sql(change).wait()
-    ask(editor, f"CREATE CATALOG e WITH ('type'='savepoint', 'path'='{tmp_path}/deleted')")
+    ask(editor, f"CREATE CATALOG e WITH ('type'='savepoint', 'path'='{tmp_path}/merged')")
     ask(editor, "USE CATALOG e")
-    assert sorted(ask(editor, totals)) == [("c0", 30, 1305), ("c1", 30, 2335), ("c9", 1, 7)]
+    assert sorted(ask(editor, totals)) == [("c0", 30, 1310), ("c1", 30, 2335), ("c7", 1, 6), ("c9", 1, 7)]
     # A job goes on from it, on more partitions, with rows that were not there before.
     options = {
         "parallelism.default": "3",
         "execution.checkpointing.dir": str(tmp_path / "again"),
-        "execution.state-recovery.path": str(tmp_path / "deleted"),
+        "execution.state-recovery.path": str(tmp_path / "merged"),
     }
     again = TableEnvironment.create(options)
     lines = ["c1,u9,5,2024-01-01 00:01:00", "c9,u1,5,2024-01-01 00:01:00", "c2,u1,9,2024-01-01 00:01:00"]
@@ -176,9 +181,10 @@ def test_a_job_goes_on_from_an_edited_savepoint(job: tuple[TableEnvironment, Pat
     ask(editor, f"CREATE CATALOG a WITH ('type'='savepoint', 'path'='{tmp_path}/again')", "USE CATALOG a")
     totals = totals.replace(" FROM", ", `COUNT(DISTINCT buyer)` FROM")
     assert sorted(ask(editor, totals)) == [
-        ("c0", 30, 1305, 4),
+        ("c0", 30, 1310, 4),
         ("c1", 31, 2340, 5),
         ("c2", 1, 9, 1),
+        ("c7", 1, 6, 0),
         ("c9", 2, 12, 1),
     ]
 

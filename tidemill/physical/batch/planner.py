@@ -7,6 +7,7 @@ from __future__ import annotations
 
 from dataclasses import replace
 
+from tidemill.changelog.rowkind import KIND_COLUMN
 from tidemill.config.option import Configuration
 from tidemill.physical import nodes as p
 from tidemill.physical.batch import nodes as b
@@ -210,4 +211,5 @@ def _(node: n.SetOp, context: BatchContext) -> p.PhysicalNode:
 @convert_node.register
 def _(node: n.Sink, context: BatchContext) -> p.PhysicalNode:
     child = convert(node.input, context)
-    return b.Sink(fields=node.fields, most=child.most, input=child, target=node)
+    kind = (Field(KIND_COLUMN, child.fields[-1].type),) if node.merges else ()
+    return b.Sink(fields=(*node.fields, *kind), most=child.most, input=child, target=node)

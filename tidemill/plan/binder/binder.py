@@ -26,7 +26,7 @@ from tidemill.plan.binder.expressions import (
     temporal_literals,
 )
 from tidemill.plan.binder.expressions.binding import Handler
-from tidemill.plan.binder.queries import insert, over_windows, row_changes
+from tidemill.plan.binder.queries import insert, merge, over_windows, row_changes
 from tidemill.plan.binder.queries.query import TreeBinder
 from tidemill.plan.binder.relations import table_columns
 from tidemill.plan.binder.relations.table_columns import START
@@ -85,6 +85,10 @@ class Binder:
     ) -> n.Sink:
         """``fixed``: the columns that cannot be set."""
         return with_room(lambda: row_changes.bind_update(self._trees, statement, table, self._context, fixed))
+
+    def bind_merge(self, statement: statements.Merge, table: CatalogTable, fixed: tuple[str, ...]) -> n.Sink:
+        """``fixed``: the columns that cannot be set."""
+        return with_room(lambda: merge.bind_merge(self._trees, statement, table, self._context, fixed))
 
     def bind_expression(self, text: str, fields: tuple[Field, ...], position: Position = START) -> Expr:
         """A scalar expression over a row of ``fields``."""

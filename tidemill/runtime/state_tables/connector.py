@@ -111,7 +111,7 @@ class SavepointConnector(Connector):
         operator, table = _found(savepoint, operators, request.options[TABLE])
         _check(request.table, {c.name: c.type for c in table.columns})
         place = Storage.configured(target, request.options)
-        edit = Edit(fields=tuple(_declared(request.table)), deletes=request.kinds == {RowKind.DELETE})
+        edit = Edit(fields=tuple(_declared(request.table)), deletes=RowKind.DELETE in request.kinds)
         return sink_of(savepoint, operators, operator, table, place, edit)
 
 

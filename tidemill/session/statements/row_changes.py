@@ -1,4 +1,5 @@
-"""Statements that change the rows of a table where it lies: DELETE, UPDATE, TRUNCATE TABLE; in batch mode."""
+"""Statements that change the rows of a table where it lies: DELETE, UPDATE, MERGE INTO, TRUNCATE TABLE; in
+batch mode."""
 
 from __future__ import annotations
 
@@ -38,8 +39,13 @@ def update(statement: s.Update, context: SessionContext) -> TableResult:
     return inserts.run_inserts(context, [Binder(context).bind_update(statement, table, fixed)])
 
 
+def merge(statement: s.Merge, context: SessionContext) -> TableResult:
+    table, fixed = _by_key(statement, "MERGE", context)
+    return inserts.run_inserts(context, [Binder(context).bind_merge(statement, table, fixed)])
+
+
 def _by_key(
-    statement: s.Delete | s.Update, word: str, context: SessionContext
+    statement: s.Delete | s.Update | s.Merge, word: str, context: SessionContext
 ) -> tuple[CatalogTable, tuple[str, ...]]:
     """The table, and its columns that cannot be set. NotSupportedError for one whose rows cannot be found
     again by their key."""

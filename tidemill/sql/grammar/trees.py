@@ -33,7 +33,7 @@ class Trees:
     Every part is given what it needs when it is made; only what holds itself goes round through here.
     """
 
-    __slots__ = ("_cursor", "_depth", "_operators", "_queries", "types")
+    __slots__ = ("_cursor", "_depth", "_operators", "_queries", "_relations", "types")
 
     def __init__(self, cursor: Cursor) -> None:
         self._cursor = cursor
@@ -51,8 +51,8 @@ class Trees:
             JsonFunctions(cursor, self, self.types, ordering, windows),
             calls,
         )
-        relations = Relations(cursor, self, calls, Matching(cursor, self, ordering))
-        selects = Selects(cursor, self, relations, windows)
+        self._relations = Relations(cursor, self, calls, Matching(cursor, self, ordering))
+        selects = Selects(cursor, self, self._relations, windows)
         self._operators = Operators(cursor, self, primary)
         self._queries = Queries(cursor, self, ordering, selects)
 
@@ -64,6 +64,10 @@ class Trees:
 
     def query(self) -> exp.Expression:
         return self._inside(self._queries.query)
+
+    def relation(self) -> exp.Expression:
+        """One table reference of FROM, with its alias."""
+        return self._inside(self._relations.relation)
 
     def defining_query(self) -> tuple[exp.Expression, str, Position]:
         """A query whose text is kept: the query, the text, and where that begins."""

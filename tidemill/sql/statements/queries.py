@@ -70,6 +70,42 @@ class Update(Statement):
     condition: exp.Expression | None
 
 
+@dataclass(frozen=True, slots=True)
+class MergeColumn:
+    """A column that a clause of MERGE INTO writes."""
+
+    name: str
+    position: Position
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class MergeClause:
+    """``action``: UPDATE or DELETE of WHEN MATCHED, INSERT of WHEN NOT MATCHED. An INSERT without ``columns``
+    has a value for each column of the table."""
+
+    action: str
+    condition: exp.Expression | None
+    columns: tuple[MergeColumn, ...]
+    values: tuple[exp.Expression, ...]
+    position: Position
+
+    @property
+    def matches(self) -> bool:
+        return self.action != "INSERT"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Merge(Statement):
+    """MERGE INTO target [alias] USING source ON condition clauses. ``alias``: the target's name within."""
+
+    target: Path
+    target_position: Position
+    alias: str
+    source: exp.Expression
+    condition: exp.Expression
+    clauses: tuple[MergeClause, ...]
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class StatementSet(Statement):
     """EXECUTE STATEMENT SET BEGIN ... END."""

@@ -16,6 +16,7 @@ from tidemill.sql.grammar.statements.create import Creates
 from tidemill.sql.grammar.statements.create_table import CreateTables
 from tidemill.sql.grammar.statements.drop import drop
 from tidemill.sql.grammar.statements.insert import Inserts
+from tidemill.sql.grammar.statements.merge import Merges
 from tidemill.sql.grammar.statements.row_changes import RowChanges
 from tidemill.sql.grammar.statements.savepoints import diff_savepoint
 from tidemill.sql.grammar.statements.show import Shows
@@ -31,7 +32,6 @@ _EXPLAIN_DETAILS = (
     "PLAN_ADVICE",
 )
 _UNSUPPORTED = {
-    "MERGE": "MERGE",
     "ANALYZE": "ANALYZE TABLE",
     "CALL": "CALL",
 }
@@ -211,6 +211,7 @@ class Statements:
         "TRUNCATE": lambda self, token: self._row_changes().truncate(token),
         "DELETE": lambda self, token: self._row_changes().delete(token),
         "UPDATE": lambda self, token: self._row_changes().update(token),
+        "MERGE": lambda self, token: Merges(self.cursor, self.trees).merge(token),
         "ALTER": _alter,
         "DIFF": lambda self, token: diff_savepoint(self.cursor, token),
         "USE": lambda self, token: settings.use(self.cursor, token),
