@@ -18,6 +18,8 @@ from tidemill.connectors.formats.quotes import Bytes, Positions, alternates, quo
 
 _BLOCK = 8 << 20
 _CACHED = 256 << 10
+_ROW = 64
+"""Bytes that a record is taken to have, to read no more than a few records need."""
 _LF = 10
 _BOM = b"\xef\xbb\xbf"
 
@@ -107,7 +109,8 @@ class Cutter:
     def _scan(
         self, file: pa.NativeFile, start: int, size: int, rows: int | None, target: int
     ) -> tuple[int, int]:
-        offset, count, block = start or self.mark(file), 0, _BLOCK
+        offset, count = start or self.mark(file), 0
+        block = _BLOCK if rows is None else min(_BLOCK, max(_CACHED, rows * _ROW))
         while offset < size and offset < target and (rows is None or count < rows):
             data = np.frombuffer(_read(file, offset, min(block, size - offset)), dtype=np.uint8)
             ends = self._record_ends(data, last=offset + len(data) >= size)
@@ -118,6 +121,7 @@ class Cutter:
             take = min(take, len(ends), len(ends) if rows is None else rows - count)
             count += take
             offset += int(ends[take - 1])
+            block = min(2 * block, max(block, _BLOCK))
         return offset, count
 
     def mark(self, file: pa.NativeFile) -> int:

@@ -323,10 +323,9 @@ class CheckpointDirectory:
 
     def forget_before(self, epoch: int) -> None:
         """Removes the records of epochs before ``epoch``."""
-        for suffix in (_PLAN, _COMMIT, _PUBLISHED):
-            for old in self._records.numbered(_EPOCHS, suffix):
-                if old < epoch:
-                    self._records.remove(_name(old, suffix))
+        for old, name in self._records.all_numbered(_EPOCHS, (_PLAN, _COMMIT, _PUBLISHED)):
+            if old < epoch:
+                self._records.remove(name)
 
     def _make(self) -> None:
         """Other users cannot look into what is made here: state holds the tables' rows. Object stores have

@@ -6,7 +6,7 @@ what is wrong with a file that is no record.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, Self
 
@@ -95,9 +95,16 @@ class Records:
 
     def numbered(self, folder: str, suffix: str) -> list[int]:
         """The numbers n of the records ``<folder>/<n><suffix>``, ascending."""
-        names = (entry.path.rpartition("/")[2] for entry in self._listed(folder))
-        numbers = (name[: len(name) - len(suffix)] for name in names if name.endswith(suffix))
-        return sorted(int(n) for n in numbers if n.isdigit())
+        return sorted(number for number, _ in self.all_numbered(folder, (suffix,)))
+
+    def all_numbered(self, folder: str, suffixes: Sequence[str]) -> Iterator[tuple[int, str]]:
+        """The number and the name of each record ``<folder>/<n><suffix>``, in any order."""
+        for entry in self._listed(folder):
+            name = entry.path.rpartition("/")[2]
+            numbers = (name.removesuffix(suffix) for suffix in suffixes if name.endswith(suffix))
+            number = next((n for n in numbers if n.isdigit()), None)
+            if number is not None:
+                yield int(number), entry.path
 
     def remove_temporaries(self, folder: str) -> None:
         """Takes away what records of killed processes left; by the owner of the directory only."""

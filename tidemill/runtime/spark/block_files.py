@@ -16,6 +16,7 @@ import tempfile
 from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, field
+from functools import lru_cache
 from types import TracebackType
 from uuid import uuid4
 
@@ -42,11 +43,18 @@ def block_folder(context: SparkContext) -> Iterator[str | None]:
         yield None
         return
     # Spark removes what is in there at its end, should this process be killed before.
-    folder = os.path.join(SparkFiles.getRootDirectory(), f"blocks-{uuid4().hex}")
+    folder = os.path.join(_spark_files(context.applicationId), f"blocks-{uuid4().hex}")
     try:
         yield folder
     finally:
         shutil.rmtree(folder, ignore_errors=True)
+
+
+@lru_cache(maxsize=1)
+def _spark_files(application: str) -> str:
+    """The folder of files that an application has sent. Asking for it is a call into the JVM."""
+    root: str = SparkFiles.getRootDirectory()
+    return root
 
 
 @dataclass(slots=True)

@@ -71,3 +71,48 @@ def test_what_is_taken_or_asked_for_is_not_taken_now() -> None:
     assert not turns.take_now()
     thread.join(_PATIENCE)
     assert not turns.take_now()
+
+
+def test_a_few_have_it_at_a_time_or_one_alone() -> None:
+    turns, alone = Turns(most=2), threading.Event()
+    assert turns.take(never)
+    assert turns.take(never)
+    assert not turns.take_now()
+
+    def wait() -> None:
+        with turns.taken():
+            alone.set()
+
+    thread = threading.Thread(target=wait)
+    thread.start()
+    while not turns.waiting:
+        time.sleep(0.001)
+    turns.give_back()
+    assert not turns.take_now(), "somebody waits"
+    assert not alone.is_set(), "another one has it"
+    turns.give_back()
+    thread.join(_PATIENCE)
+    assert alone.is_set()
+    assert turns.take_now(alone=True)
+    assert not turns.take_now()
+
+
+def test_who_is_first_passes_those_that_wait() -> None:
+    turns, order = Turns(), []
+    assert turns.take(never)
+
+    def wait(name: str, first: bool) -> None:
+        assert turns.take(never, first=first)
+        order.append(name)
+        turns.give_back()
+
+    threads = []
+    for name, first in (("later", False), ("first", True)):
+        threads.append(threading.Thread(target=wait, args=(name, first)))
+        threads[-1].start()
+        while turns.waiting < len(threads):
+            time.sleep(0.001)
+    turns.give_back()
+    for thread in threads:
+        thread.join(_PATIENCE)
+    assert order == ["first", "later"]

@@ -28,7 +28,7 @@ from tidemill.runtime.spark.job_groups import group_of, was_given_up
 from tidemill.runtime.spark.resident.fitness import rows_of_frames, unfit
 from tidemill.runtime.spark.resident.steps import Reads, StepRunner
 from tidemill.runtime.spark.resident.worker import Told
-from tidemill.runtime.spark.resident.workers import ResidentWorkers, resident_workers
+from tidemill.runtime.spark.resident.workers import GivenUp, ResidentWorkers, resident_workers
 from tidemill.runtime.spark.settings import SOCKET_FOLDER
 
 LARGEST = 8 << 20
@@ -74,6 +74,9 @@ class ResidentEpochs:
                     return None
                 runner = StepRunner(reads=reads, told=told, run=partial(job.run, given_up=given_up))
                 found = runner.results(made)
+        except GivenUp:
+            discard()
+            return None
         except Exception as e:
             self._failed(e, facts.epoch)
             discard()

@@ -1,9 +1,10 @@
 """The Spark job whose Python workers stay, in an application within one machine.
 
-An application has one such job at most, whichever of its streaming jobs run here: their epochs take turns. It
-holds a slot per worker, and it gives all of them back
+An application has one such job at most, whichever of its streaming jobs run here. A few of their epochs run
+at a time, and the others wait their turn: while the driver plans one epoch, the workers run tasks of others.
+The job holds a slot per worker, and it gives all of them back
 
-- as soon as another Spark job wants to run, at the end of the epoch under way: it begins again a while after
+- as soon as another Spark job wants to run, at the end of the epochs under way: it begins again a while after
   that job has ended;
 - for an epoch of its streaming jobs that is a Spark job: it begins again when no such epoch runs;
 - after ``IDLE_SECONDS`` without an epoch;
@@ -21,6 +22,7 @@ import os
 import socket
 import threading
 import time
+from collections import deque
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass, field
@@ -51,6 +53,8 @@ meanwhile. Without the wait, several jobs would be Spark jobs for ever, because 
 SOCKET = "resident-"
 """What the names of sockets and of groups of Spark jobs begin with."""
 END_SECONDS = 5.0
+EPOCHS = 3
+"""How many run at a time. With two workers, more make each one slower, and all of them no faster."""
 _LOOK_SECONDS = 0.02
 _WATCH_SECONDS = 0.05
 _EVENTS_MILLIS = 200
@@ -65,6 +69,10 @@ class Failed(Exception):
     """A task has failed; the text is the worker's traceback."""
 
 
+class GivenUp(Exception):
+    """The workers end, for no fault of the epoch: an epoch of another job has failed."""
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Task:
     """``program`` and ``given`` as in ``Question``."""
@@ -75,38 +83,63 @@ class Task:
 
 @dataclass(slots=True, kw_only=True)
 class _Job:
-    """The Spark job, and the connections to its workers."""
+    """The Spark job, and the connections to its workers. Several threads may run tasks at a time: each takes
+    a connection for one question and its answer."""
 
     group: str
     connections: list[Connection]
     processes: tuple[int, ...]
     thread: threading.Thread
     used: float = field(default_factory=time.monotonic)
+    is_broken: bool = False
+    """A question may have no answer yet: the workers must end."""
+    _free: deque[Connection] = field(init=False)
+    _turns: Turns = field(init=False)
+
+    def __post_init__(self) -> None:
+        self._free, self._turns = deque(self.connections), Turns(len(self.connections))
 
     def run(self, tasks: Sequence[Task], given_up: Callable[[], bool]) -> list[Answer]:
-        """The answers in the order of the tasks. Raises Lost or Failed; the job is of no use then."""
-        queues: dict[Connection, list[tuple[int, Task]]] = {c: [] for c in self.connections}
-        for number, task in enumerate(tasks):
-            queues[self.connections[number % len(self.connections)]].append((number, task))
+        """The answers in the order of the tasks. Raises Lost or Failed, and the job is of no use then, or
+        GivenUp."""
+        left = deque(enumerate(tasks))
         answers: dict[int, Answer] = {}
-        asked = {c: self._ask(c, queue) for c, queue in queues.items() if queue}
-        while asked:
-            for ready in wait(list(asked), timeout=_LOOK_SECONDS):
-                assert isinstance(ready, Connection)
-                answers[asked.pop(ready)] = answer_of(ready)
-                if queues[ready]:
-                    asked[ready] = self._ask(ready, queues[ready])
-            if asked and given_up():
-                raise Lost("the job was given up")
+        asked: dict[Connection, int] = {}
+        try:
+            while left or asked:
+                while left and (free := self._taken(given_up, waits=not asked)):
+                    number, task = left.popleft()
+                    asked[free] = number
+                    _ask(free, number, task)
+                for ready in wait(list(asked), timeout=_LOOK_SECONDS):
+                    assert isinstance(ready, Connection)
+                    answers[asked[ready]] = answer_of(ready)
+                    del asked[ready]
+                    self._give_back(ready)
+                if asked and given_up():
+                    raise Lost("the job was given up")
+        except BaseException:
+            self.is_broken = self.is_broken or bool(asked)
+            for connection in asked:
+                self._give_back(connection)
+            raise
         return [answers[number] for number in range(len(tasks))]
 
-    def _ask(self, connection: Connection, queue: list[tuple[int, Task]]) -> int:
-        number, task = queue.pop(0)
-        try:
-            Question(number, task.program, task.given).send(connection)
-        except OSError as e:
-            raise Lost(f"a worker has ended: {e}") from e
-        return number
+    def _taken(self, given_up: Callable[[], bool], *, waits: bool) -> Connection | None:
+        """A free connection; None if none is free and the caller does not wait."""
+        if waits:
+            if not self._turns.take(given_up):
+                raise Lost("the job was given up")
+        elif not self._turns.take_now():
+            return None
+        if self.is_broken:
+            self._turns.give_back()
+            raise GivenUp("an epoch of another job has failed")
+        return self._free.popleft()
+
+    def _give_back(self, connection: Connection) -> None:
+        self._free.append(connection)
+        self._turns.give_back()
 
     def end(self, context: SparkContext) -> None:
         """Returns when the slots are free, or after a while."""
@@ -118,6 +151,13 @@ class _Job:
             with suppress(JavaError, OSError):  # Spark itself may have ended
                 cancel_group(context, self.group, "its workers are not needed any more")
             self.thread.join(END_SECONDS)
+
+
+def _ask(connection: Connection, number: int, task: Task) -> None:
+    try:
+        Question(number, task.program, task.given).send(connection)
+    except OSError as e:
+        raise Lost(f"a worker has ended: {e}") from e
 
 
 def answer_of(connection: Connection) -> Answer:
@@ -142,8 +182,8 @@ class ResidentWorkers:
     _beside: list[str] = field(default_factory=list)
     """Groups of the streaming jobs whose epochs are Spark jobs at the moment."""
     _counting: threading.Lock = field(default_factory=threading.Lock)
-    _turns: Turns = field(default_factory=Turns)
-    """One takes an epoch, or the start or the end of the workers."""
+    _turns: Turns = field(default_factory=lambda: Turns(EPOCHS))
+    """Epochs take them together, the start and the end of the workers alone."""
 
     @property
     def are_there(self) -> bool:
@@ -167,9 +207,7 @@ class ResidentWorkers:
             with self._counting:
                 self._users -= 1
             if not self._users:
-                with self._turns.taken():
-                    if not self._users:
-                        self._end()
+                self._end_if(lambda: not self._users, first=False)
 
     @contextmanager
     def beside(self, ends: Callable[[], bool]) -> Iterator[None]:
@@ -178,7 +216,7 @@ class ResidentWorkers:
         self._beside.append(group)
         try:
             # Workers that start meanwhile see that the slots are wanted.
-            if self._job is not None and self._turns.take(ends):
+            if self._job is not None and self._turns.take(ends, alone=True):
                 try:
                     if self._job is not None:
                         self._give_way()
@@ -192,22 +230,42 @@ class ResidentWorkers:
     def lent(self, width: int, ends: Callable[[], bool]) -> Iterator[_Job | None]:
         """The workers for one epoch, at most ``width`` if they start now; None if others need the slots, or
         if the streaming job ``ends`` before they are there. Lost if they do not start."""
-        if not self._turns.take(ends):
+        if not self._taken(width, ends):
             yield None
             return
+        job, failed = self._job, True
         try:
-            job = self._job if self._job is not None else self._started(width, ends)
-            try:
-                yield job
-            except BaseException:
-                self._end()
-                raise
-            if job is not None:
-                job.used = time.monotonic()
-                if self._is_wanted(job.group):
-                    self._give_way()
+            yield job
+            failed = False
         finally:
             self._turns.give_back()
+            if failed:
+                self._end_if(lambda: self._job is job)
+        if job is not None:
+            job.used = time.monotonic()
+
+    def _taken(self, width: int, ends: Callable[[], bool]) -> bool:
+        """Takes a turn beside other epochs; False if there are no workers."""
+        while self._turns.take(ends):
+            if self._job is not None and not self._job.is_broken:
+                return True
+            self._turns.give_back()
+            if not self._turns.take(ends, alone=True):
+                return False
+            try:
+                if self._job is not None and self._job.is_broken:
+                    self._end()
+                if self._job is None and self._started(width, ends) is None:
+                    return False
+            finally:
+                self._turns.give_back()
+        return False
+
+    def _end_if(self, condition: Callable[[], bool], *, first: bool = True) -> None:
+        """Ends the workers after the epochs under way, if the ``condition`` holds then."""
+        with self._turns.taken(first=first):
+            if condition():
+                self._end()
 
     def _started(self, width: int, ends: Callable[[], bool]) -> _Job | None:
         if time.monotonic() < self._paused:
@@ -239,19 +297,20 @@ class ResidentWorkers:
         return ends() or self._is_wanted(group)
 
     def _watch(self, job: _Job) -> None:
-        """Between epochs: gives the slots back if nobody uses them, or somebody else wants them."""
+        """Gives the slots back if nobody uses them, or somebody else wants them."""
         with suppress(JavaError, OSError):  # Spark itself has ended
             while job is self._job:
                 time.sleep(_WATCH_SECONDS)
-                if not self._turns.take_now():
-                    continue
-                try:
-                    if job is self._job and self._is_wanted(job.group):
-                        self._give_way()
-                    elif job is self._job and time.monotonic() > job.used + IDLE_SECONDS:
-                        self._end()
-                finally:
-                    self._turns.give_back()
+                if self._is_wanted(job.group):
+                    with self._turns.taken(first=True):
+                        if job is self._job:
+                            self._give_way()
+                elif time.monotonic() > job.used + IDLE_SECONDS and self._turns.take_now(alone=True):
+                    try:
+                        if job is self._job:
+                            self._end()
+                    finally:
+                        self._turns.give_back()
 
     def _is_wanted(self, *groups: str) -> bool:
         """Whether somebody needs the slots: an epoch, or a Spark job of none of the ``groups``."""
