@@ -230,7 +230,8 @@ def _report(name: str, running: Broker, given: argparse.Namespace, runs: Runs) -
 
 def send(running: Broker, topic: str, partitions: int, rate: int, count: int) -> None:
     """Each row at its time, in steps of 10 ms; each has the time of its own call."""
-    producer = Producer({"bootstrap.servers": running.servers, "log_level": 0, "linger.ms": 1})
+    settings = {"linger.ms": 1, "queue.buffering.max.messages": max(count, 1000)}
+    producer = Producer({"bootstrap.servers": running.servers, "log_level": 0, **settings})
     begun = time.time()
     for number in range(count):
         if number % max(rate // 100, 1) == 0:
