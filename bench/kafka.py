@@ -25,7 +25,7 @@ import tempfile
 import threading
 import time
 from collections.abc import Callable, Iterable, Iterator
-from contextlib import AbstractContextManager, contextmanager
+from contextlib import AbstractContextManager, contextmanager, suppress
 from functools import partial
 from pathlib import Path
 
@@ -300,10 +300,13 @@ def flink_runs(folder: Path, script: list[str]) -> Iterator[None]:
     """The job is ended with its process: the oracle cancels it only after a time."""
     setup = {**_SETUP, "execution.checkpointing.interval": "1s"}
     with flink({**setup, "execution.checkpointing.dir": f"file://{folder}/latency"}) as process:
-        asked = threading.Thread(
-            target=flink_answer, args=(process, ";\n".join(script) + ";\n", 3600), daemon=True
-        )
-        asked.start()
+
+        def ask() -> None:
+            with suppress(json.JSONDecodeError):  # it was killed
+                answer = flink_answer(process, ";\n".join(script) + ";\n", 3600)
+                print(f"Flink's job has ended: {answer['statements'][-1]}", file=sys.stderr)
+
+        threading.Thread(target=ask, daemon=True).start()
         try:
             yield
         finally:
