@@ -436,3 +436,16 @@ def test_json_made_by_json_functions_is_not_quoted_again(query: str, nested: boo
     """As Flink 2.3 answers these queries."""
     options = re.findall(r"\('RAW', '([^']*)'\)", str(plan_of(query)))
     assert bool(options) == nested
+
+
+def test_group_by_distinct_leaves_out_equal_sets() -> None:
+    (expand,) = find(
+        plan_of("SELECT g, SUM(v) AS x FROM t GROUP BY DISTINCT ROLLUP (g), ROLLUP (g)"), n.Expand
+    )
+    assert isinstance(expand, n.Expand)
+    assert len(expand.projections) == 2
+    (every,) = find(plan_of("SELECT g, SUM(v) AS x FROM t GROUP BY ROLLUP (g), ROLLUP (g)"), n.Expand)
+    assert isinstance(every, n.Expand)
+    assert len(every.projections) == 4
+    once = plan_of("SELECT g, SUM(v) AS x FROM t GROUP BY DISTINCT GROUPING SETS ((g), (g))")
+    assert find(once, n.Expand) == []
