@@ -53,8 +53,6 @@ meanwhile. Without the wait, several jobs would be Spark jobs for ever, because 
 SOCKET = "resident-"
 """What the names of sockets and of groups of Spark jobs begin with."""
 END_SECONDS = 5.0
-EPOCHS = 3
-"""How many run at a time. With two workers, more make each one slower, and all of them no faster."""
 _LOOK_SECONDS = 0.02
 _WATCH_SECONDS = 0.05
 _EVENTS_MILLIS = 200
@@ -182,7 +180,7 @@ class ResidentWorkers:
     _beside: list[str] = field(default_factory=list)
     """Groups of the streaming jobs whose epochs are Spark jobs at the moment."""
     _counting: threading.Lock = field(default_factory=threading.Lock)
-    _turns: Turns = field(default_factory=lambda: Turns(EPOCHS))
+    _turns: Turns = field(default_factory=Turns)
     """Epochs take them together, the start and the end of the workers alone."""
 
     @property
@@ -207,7 +205,9 @@ class ResidentWorkers:
             with self._counting:
                 self._users -= 1
             if not self._users:
-                self._end_if(lambda: not self._users, first=False)
+                with self._turns.taken():
+                    if not self._users:
+                        self._end()
 
     @contextmanager
     def beside(self, ends: Callable[[], bool]) -> Iterator[None]:
@@ -233,16 +233,16 @@ class ResidentWorkers:
         if not self._taken(width, ends):
             yield None
             return
-        job, failed = self._job, True
+        job = self._job
+        assert job is not None
         try:
             yield job
-            failed = False
+        except BaseException:
+            job.is_broken = True  # it ends after the epochs under way: nobody waits for these here
+            raise
         finally:
-            self._turns.give_back()
-            if failed:
-                self._end_if(lambda: self._job is job)
-        if job is not None:
             job.used = time.monotonic()
+            self._turns.give_back()
 
     def _taken(self, width: int, ends: Callable[[], bool]) -> bool:
         """Takes a turn beside other epochs; False if there are no workers."""
@@ -261,12 +261,6 @@ class ResidentWorkers:
                 self._turns.give_back()
         return False
 
-    def _end_if(self, condition: Callable[[], bool], *, first: bool = True) -> None:
-        """Ends the workers after the epochs under way, if the ``condition`` holds then."""
-        with self._turns.taken(first=first):
-            if condition():
-                self._end()
-
     def _started(self, width: int, ends: Callable[[], bool]) -> _Job | None:
         if time.monotonic() < self._paused:
             return None
@@ -280,6 +274,8 @@ class ResidentWorkers:
         if self._job is None:
             self._paused = time.monotonic() + PAUSE_SECONDS
             return None
+        # The driver plans and commits one epoch while the workers are busy with others.
+        self._turns.most = len(self._job.connections) + 1
         watch = threading.Thread(target=self._watch, args=(self._job,), name="tidemill-resident", daemon=True)
         watch.start()
         return self._job
@@ -297,14 +293,14 @@ class ResidentWorkers:
         return ends() or self._is_wanted(group)
 
     def _watch(self, job: _Job) -> None:
-        """Gives the slots back if nobody uses them, or somebody else wants them."""
+        """Gives the slots back if nobody uses them, somebody else wants them, or a task has failed."""
         with suppress(JavaError, OSError):  # Spark itself has ended
             while job is self._job:
                 time.sleep(_WATCH_SECONDS)
-                if self._is_wanted(job.group):
+                if job.is_broken or self._is_wanted(job.group):
                     with self._turns.taken(first=True):
                         if job is self._job:
-                            self._give_way()
+                            self._end() if job.is_broken else self._give_way()
                 elif time.monotonic() > job.used + IDLE_SECONDS and self._turns.take_now(alone=True):
                     try:
                         if job is self._job:
