@@ -12,8 +12,8 @@ from typing import Any
 import pyarrow as pa
 import pytest
 
-from tests.runtime.changing_query import ChangingQuery, Row, session
-from tests.runtime.kept_images import Images, changelog
+from tests.runtime.evolution.changing_query import ChangingQuery, Row, session
+from tests.runtime.evolution.kept_images import Images, changelog
 from tidemill.errors import StateError
 
 Fields = tuple[Any, ...]

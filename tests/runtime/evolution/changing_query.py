@@ -153,3 +153,9 @@ def _column(name: str, rows: list[Row], kind: pa.DataType | None) -> pa.Array:
         return pa.array([row["f"] is True for row in rows], pa.bool_())
     kinds = {"k": pa.int32(), "f": pa.bool_()}
     return pa.array([row[name] for row in rows], kind or kinds.get(name, pa.int64()))
+
+
+CDC = (
+    "CREATE TABLE clicks (k INT, a BIGINT, b BIGINT, f BOOLEAN, ts TIMESTAMP(3)) "
+    "WITH ('connector'='filesystem', 'path'='/c', 'format'='debezium-json')"
+)

@@ -12,7 +12,7 @@ from typing import Any
 import pyarrow as pa
 import pytest
 
-from tests.runtime.changing_query import CLICKS, ChangingQuery, Row, session
+from tests.runtime.evolution.changing_query import CLICKS, ChangingQuery, Row, session
 from tidemill.changelog.watermarks import END
 from tidemill.errors import StateError
 from tidemill.session.context import SessionContext

@@ -11,9 +11,9 @@ from typing import Any
 
 import pytest
 
-from tests.runtime.changing_query import ChangingQuery, Row, session
-from tests.runtime.kept_images import Images
-from tests.runtime.test_evolution_of_rows import SEEDS, Fields, named, table
+from tests.runtime.evolution.changing_query import ChangingQuery, Row, session
+from tests.runtime.evolution.kept_images import Images
+from tests.runtime.evolution.test_rows import SEEDS, Fields, named, table
 from tidemill.changelog.watermarks import END
 from tidemill.errors import StateError
 

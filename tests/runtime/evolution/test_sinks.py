@@ -8,7 +8,7 @@ from dataclasses import asdict
 
 import pytest
 
-from tests.runtime.changing_query import session
+from tests.runtime.evolution.changing_query import session
 from tidemill.physical.identities import RULES
 from tidemill.plan.optimizer import optimize
 from tidemill.runtime.checkpoint.epochs import EpochCommit

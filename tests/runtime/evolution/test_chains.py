@@ -8,9 +8,9 @@ from pathlib import Path
 
 import pytest
 
-from tests.runtime.changing_query import ChangingQuery, Row, session
-from tests.runtime.kept_images import Images, changelog
-from tests.runtime.test_evolution_of_rows import LEFT, RIGHT, SEEDS, Fields, applied, named, table
+from tests.runtime.evolution.changing_query import ChangingQuery, Row, session
+from tests.runtime.evolution.kept_images import Images, changelog
+from tests.runtime.evolution.test_rows import LEFT, RIGHT, SEEDS, Fields, applied, named, table
 
 GONE = (1, 3)
 

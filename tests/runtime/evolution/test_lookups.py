@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.runtime.changing_query import ChangingQuery, session
+from tests.runtime.evolution.changing_query import ChangingQuery, session
 from tidemill.errors import StateError
 
 CLICKS = (
