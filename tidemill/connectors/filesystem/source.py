@@ -46,8 +46,9 @@ from tidemill.connectors.filesystem.watching import DirectoryWatch
 from tidemill.connectors.formats.api import Framing
 from tidemill.connectors.histories import SourceHistory
 from tidemill.connectors.task_frames import read_frame
+from tidemill.files.entries import FileEntry, FileList
 from tidemill.files.file_snapshot import seen_once
-from tidemill.files.storage import AT_ONCE, FileEntry, FileList, Storage
+from tidemill.files.storage import AT_ONCE, Storage
 from tidemill.types.physical import quote, spark_schema
 
 if TYPE_CHECKING:
