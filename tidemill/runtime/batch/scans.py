@@ -24,10 +24,10 @@ from tidemill.physical.batch.arrival import scans
 from tidemill.physical.batch.pushed import AggregatePushdown, aggregate_pushdown
 from tidemill.physical.batch.view.attributes import Attributes
 from tidemill.plan.column_filters import column_filters
+from tidemill.runtime.batch.limited_rows import Stretch
 from tidemill.runtime.compile.context import CompileContext, MakeSource
 from tidemill.runtime.compile.source import declared, source_request
 from tidemill.runtime.job.request import JobRequest, parallelism
-from tidemill.runtime.limited_rows import Stretch
 from tidemill.runtime.spark.batch_frames.frames import TableRows
 from tidemill.runtime.tables import make_source
 
