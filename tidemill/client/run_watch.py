@@ -73,7 +73,7 @@ class _Query(EndedJob):
 
 
 @contextmanager
-def shown(watch: RunWatch, *, metrics_at: str, console_at: str) -> Iterator[None]:
+def serving(watch: RunWatch, *, metrics_at: str, console_at: str) -> Iterator[None]:
     """``metrics_at``, ``console_at``: ``[HOST:]PORT``, '' for neither. SetupError where it is taken."""
     with ExitStack() as servers:
         if metrics_at:

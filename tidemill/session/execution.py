@@ -51,7 +51,7 @@ from tidemill.session.result import StatementKind, TableResult
 from tidemill.session.time_zone import zone_of
 from tidemill.sql import statements as s
 from tidemill.sql.parser import parse_statement
-from tidemill.sql.shown import shown_statement
+from tidemill.sql.redaction import redacted_statement
 from tidemill.types.logical import Field
 from tidemill.types.physical import arrow_type, quote
 
@@ -198,13 +198,13 @@ def job_request(context: SessionContext, name: str, checkpoint_directory: str = 
         config=config,
         frames=context.frames,
         name=config.read(pipeline_options.NAME) or name,
-        statement=shown_statement(context.statement),
+        statement=redacted_statement(context.statement),
         zone=context.time_zone,
         text=context.rendered,
         group=context.work,
         checkpoint_directory=checkpoint_directory,
         recorded=context.history is not None and context.history.keeps,
-        heard=context.history is not None or context.on_event is not unheard,
+        has_listener=context.history is not None or context.on_event is not unheard,
         on_progress=on_progress,
         on_event=on_event,
         fault=context.fault,

@@ -103,7 +103,7 @@ class Forgetful:
 
 
 @dataclass(slots=True, kw_only=True)
-class Keeping:
+class StoredMemory:
     """A ``Memory`` in a store. ``jobs_folder``: parent of the checkpoint directories of jobs that name
     none."""
 

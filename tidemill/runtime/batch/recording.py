@@ -81,7 +81,7 @@ def recorded_operators(frame: DataFrame, request: JobRequest) -> tuple[OperatorR
 def reported_partitions(frame: DataFrame, root: p.PhysicalNode, request: JobRequest) -> list[PartitionsRead]:
     """How many partitions were read, as a listener was told; nothing where nobody listens."""
     reads = (node.table for node in walk(root) if isinstance(node, b.TableSourceScan))
-    if not (request.heard and any(table.partitioned_by for table in reads)):
+    if not (request.has_listener and any(table.partitioned_by for table in reads)):
         return []
     found = partitions_read(frame, request.name)
     for event in found:

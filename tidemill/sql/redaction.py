@@ -13,7 +13,7 @@ LONGEST = 4_000
 _CUT = " …"
 
 
-def shown_statement(text: str) -> str:
+def redacted_statement(text: str) -> str:
     """``text`` with the values of secret options, and passwords in URLs, replaced. What cannot be read is
     left out from there on: it may be a secret that was not closed. No option has a value without a ``=``."""
     if "=" not in text[:LONGEST]:
@@ -29,7 +29,7 @@ def shown_statement(text: str) -> str:
 
 
 def has_secret(text: str) -> bool:
-    """Whether ``shown_statement`` hides something of a statement that can be read."""
+    """Whether ``redacted_statement`` hides something of a statement that can be read."""
     return masked(text) != text or next(_hidden(list(tokens(text))), None) is not None
 
 
