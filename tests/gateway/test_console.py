@@ -34,8 +34,8 @@ from tidemill.runtime.progress import (
 )
 from tidemill.session.history.records import Records
 from tidemill.session.history.watch import EPOCHS, JOBS, JobWatch
-from tidemill.session.job import EndedJob
-from tidemill.session.jobs import Jobs
+from tidemill.session.jobs.job import EndedJob
+from tidemill.session.jobs.started import Jobs
 from tidemill.sql.redaction import LONGEST, redacted_statement
 
 Ask = Callable[..., tuple[int, dict[str, str], Any]]

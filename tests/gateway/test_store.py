@@ -30,7 +30,7 @@ from tidemill.runtime.progress import EpochProgress, JobBegun, JobFailed, NodePr
 from tidemill.session.catalogs.locations import sqlite_url
 from tidemill.session.environment import TableEnvironment
 from tidemill.session.history.watch import JobLook, JobWatch
-from tidemill.session.jobs import ENDED
+from tidemill.session.jobs.started import ENDED
 from tidemill.session.snapshot import restored, taken
 
 THEN = dt.datetime(2026, 1, 2, 3, 4, 5, 6_000, tzinfo=dt.UTC)

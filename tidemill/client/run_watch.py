@@ -21,8 +21,8 @@ from tidemill.session.history.job_metrics import TEXT_FORMAT, JobMetrics, promet
 from tidemill.session.history.keeper import Keeper, own_records
 from tidemill.session.history.records import Records
 from tidemill.session.history.watch import JobWatch
-from tidemill.session.job import EndedJob
-from tidemill.session.jobs import Jobs, StartedJob
+from tidemill.session.jobs.job import EndedJob
+from tidemill.session.jobs.started import Jobs, StartedJob
 
 LOCAL = "127.0.0.1"
 _CONSOLE = "tidemill.client.run_console"

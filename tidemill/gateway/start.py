@@ -53,8 +53,8 @@ from tidemill.session.catalogs.locations import sqlite_url, state_directory
 from tidemill.session.context import SessionContext
 from tidemill.session.history.keeper import Keeper, own_records
 from tidemill.session.history.records import Records
-from tidemill.session.job import EndedJob, JobHandle
-from tidemill.session.jobs import Jobs
+from tidemill.session.jobs.job import EndedJob, JobHandle
+from tidemill.session.jobs.started import Jobs
 from tidemill.session.permissions import Permissions
 from tidemill.sql.parser import parse_statement
 

@@ -37,7 +37,7 @@ from tidemill.gateway.service.workers import Workers
 from tidemill.runtime.progress import EpochProgress, JobEvent
 from tidemill.session.history.records import Records
 from tidemill.session.history.watch import JobWatch
-from tidemill.session.jobs import Jobs
+from tidemill.session.jobs.started import Jobs
 from tidemill.session.permissions import EVERYTHING, Permissions
 from tidemill.sql.redaction import redacted_statement
 

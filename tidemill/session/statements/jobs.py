@@ -13,7 +13,7 @@ from tidemill.runtime.job.start import InsertsStart
 from tidemill.runtime.restarts.job import RestartingJob
 from tidemill.session import execution, inserts, planning
 from tidemill.session.context import SessionContext
-from tidemill.session.jobs import StartedJob
+from tidemill.session.jobs.started import StartedJob
 from tidemill.session.result import TableResult, listing, ok
 from tidemill.session.verification import verified
 from tidemill.sql import statements as s

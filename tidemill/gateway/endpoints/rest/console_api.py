@@ -24,8 +24,8 @@ from tidemill.gateway.service.service import Gateway
 from tidemill.runtime.job.plan import PlanNode, PlanRole
 from tidemill.runtime.progress import EpochBegun, EpochProgress
 from tidemill.session.history.watch import Failure, JobLook, NodeTotals
-from tidemill.session.job import EndedJob, JobHandle
-from tidemill.session.jobs import StartedJob
+from tidemill.session.jobs.job import EndedJob, JobHandle
+from tidemill.session.jobs.started import StartedJob
 from tidemill.sql.redaction import redacted_statement
 from tidemill.sql.splitter import Piece, split
 

@@ -8,7 +8,7 @@ from concurrent.futures import Future
 from dataclasses import dataclass, field
 from typing import TypeVar
 
-from tidemill.session.job import JobHandle
+from tidemill.session.jobs.job import JobHandle
 
 T = TypeVar("T")
 

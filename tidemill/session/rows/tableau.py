@@ -16,7 +16,7 @@ from itertools import chain, islice
 
 from tidemill.functions.text.cast import cast
 from tidemill.functions.text.style import Write
-from tidemill.session.row_decoder import ChangelogRow
+from tidemill.session.rows.decoder import ChangelogRow
 from tidemill.types import logical as t
 
 NULL = "<NULL>"

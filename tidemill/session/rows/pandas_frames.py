@@ -13,8 +13,8 @@ from typing import Any
 import pandas as pd
 
 from tidemill.errors import InternalError
-from tidemill.session import values
-from tidemill.session.row_decoder import ChangelogRow
+from tidemill.session.rows import values
+from tidemill.session.rows.decoder import ChangelogRow
 from tidemill.types.logical import Field
 
 
@@ -36,7 +36,7 @@ def folded(fields: Sequence[Field], rows: Iterable[ChangelogRow]) -> list[tuple[
 
 
 def folded_pandas(fields: Sequence[Field], rows: Iterable[ChangelogRow]) -> pd.DataFrame:
-    """The final rows with one column per field; values as ``session.row`` describes."""
+    """The final rows with one column per field; values as ``session.rows.row`` describes."""
     final = folded(fields, rows)
     columns = {
         f.name: pd.Series([r[i] for r in final], dtype=None if final else object)

@@ -2,7 +2,7 @@
 
 Times outside of the years 1 to 9999 have no Python object: to read them so is an error that names them.
 
-Carriers are ``types.physical``'s; ``session.values`` turns them into what a user sees.
+Carriers are ``types.physical``'s; ``session.rows.values`` turns them into what a user sees.
 """
 
 from __future__ import annotations

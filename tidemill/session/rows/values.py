@@ -14,7 +14,7 @@ from typing import Any
 
 from tidemill.errors import ExecutionError
 from tidemill.functions.text.cast import cast
-from tidemill.session.row import Row
+from tidemill.session.rows.row import Row
 from tidemill.types import logical as t
 
 Convert = Callable[[Any], Any]

@@ -8,7 +8,7 @@ from contextlib import suppress
 from dataclasses import dataclass, field, replace
 
 from tidemill.errors import TidemillError
-from tidemill.session.job import EndedJob, JobHandle
+from tidemill.session.jobs.job import EndedJob, JobHandle
 
 ENDED = 1_000
 QUERIES = 100
