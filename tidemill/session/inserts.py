@@ -97,6 +97,7 @@ def alter_job(
         drops = context.configuration.read(execution_options.IGNORE_UNCLAIMED)
         found.check(f"the state of job {job.job_id}", drops=drops)
         job.alter(start)
+    accompany(job, context, start.request.config)
     context.on_altered(job)
 
 

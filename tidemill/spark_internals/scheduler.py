@@ -34,3 +34,16 @@ def slots(context: SparkContext) -> int:
     """How many tasks of the default resource profile can run at once."""
     spark = java_context(context)
     return int(spark.maxNumConcurrentTasks(spark.resourceProfileManager().defaultResourceProfile()))
+
+
+def remove_idle_pool(context: SparkContext, name: str) -> bool:
+    """Makes the scheduler forget a pool; False if tasks of the pool wait or are under way. A pool that does
+    not exist is as good as removed. Cost: four calls into the JVM."""
+    pools = java_context(context).taskScheduler().rootPool()
+    pool = pools.getSchedulableByName(name)
+    if pool is None:
+        return True
+    if not pool.schedulableQueue().isEmpty():
+        return False
+    pools.removeSchedulable(pool)
+    return True

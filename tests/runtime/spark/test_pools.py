@@ -1,62 +1,68 @@
-"""Whose tasks come first goes by who began first, though names are used again."""
+"""Whose tasks come first goes by who began first, and Spark keeps no pool of what is done."""
 
 from __future__ import annotations
 
-import random
-from collections import Counter
+from typing import Any
+from unittest.mock import patch
 
-import pytest
 from pyspark.sql import SparkSession
 
+from tidemill.runtime.spark import pools
 from tidemill.runtime.spark.pools import POOL, Pools, in_turn
+from tidemill.spark_internals.java import java_class, java_context, scala_object
+
+_SCHEDULER = "org.apache.spark.scheduler"
 
 
-def test_names_go_up_and_begin_anew() -> None:
-    pools = Pools()
-    numbers = []
-    for _ in range(40):
-        numbers.append(pools.take())
-        pools.give_back(numbers[-1])
-    assert numbers == [*range(1, 17), *range(1, 17), *range(1, 9)]
+def root(spark: SparkSession) -> Any:
+    return java_context(spark.sparkContext).taskScheduler().rootPool()
 
 
-@pytest.mark.parametrize("at_work", [1, 3, 10, 40, 200])
-def test_who_waits_is_passed_by_few(at_work: int) -> None:
-    """By those of one round that begin later and are first by name; and there are few names."""
-    pools, chance = Pools(), random.Random(at_work)
-    taken = [pools.take() for _ in range(at_work)]
-    passed, highest = Counter[int](), 0
-    for _ in range(20_000):
-        place = chance.randrange(at_work)
-        pools.give_back(taken[place])
-        before, taken[place] = taken[place], pools.take()
-        del passed[before]
-        highest = max(highest, taken[place])
-        for held in taken:
-            passed[held] += taken[place] < held
-    assert len(set(taken)) == at_work
-    assert highest <= max(64, 4 * at_work) + at_work
-    assert max(passed.values()) <= max(64, 4 * at_work)
-
-
-def test_one_that_is_long_at_work_is_not_passed_for_ever() -> None:
-    """A query of an hour beside others of a second: those that are first come once in a round of names."""
-    pools = Pools()
-    for _ in range(15):
-        pools.give_back(pools.take())
-    long, numbers = pools.take(), []
-    for _ in range(640):
-        numbers.append(pools.take())
-        pools.give_back(numbers[-1])
-    assert long == 16
-    assert sum(number < long for number in numbers) == pytest.approx(640 * 15 / 63, abs=15)
-
-
-def test_each_piece_of_work_has_its_own(spark: SparkSession) -> None:
+def pool(spark: SparkSession, name: str) -> Any:
+    """As Spark's fair scheduler makes one for the first tasks of a name."""
     context = spark.sparkContext
-    seen: list[str] = []
-    for _ in range(2):
+    fifo = scala_object(context, f"{_SCHEDULER}.SchedulingMode").FIFO()
+    return java_class(context, f"{_SCHEDULER}.Pool")(name, fifo, 0, 1)
+
+
+def is_known(spark: SparkSession, name: str) -> bool:
+    return root(spark).getSchedulableByName(name) is not None
+
+
+def test_names_go_up() -> None:
+    made = Pools()
+    names = [made.take() for _ in range(2000)]
+    assert names == sorted(set(names))
+
+
+def test_a_pool_goes_with_its_work(spark: SparkSession) -> None:
+    context, names = spark.sparkContext, list[str]()
+    for _ in range(3):
         with in_turn(context):
-            seen.append(context.getLocalProperty(POOL) or "")
-    assert len(set(seen)) == 2
-    assert seen == sorted(seen) or seen[1] == "pool-000001"
+            names.append(context.getLocalProperty(POOL) or "")
+            root(spark).addSchedulable(pool(spark, names[-1]))
+            assert is_known(spark, names[-1])
+        assert context.getLocalProperty(POOL) is None
+        assert not is_known(spark, names[-1])
+    assert names == sorted(set(names))
+
+
+def test_a_pool_stays_while_a_task_of_it_is_under_way(spark: SparkSession) -> None:
+    made = Pools()
+    name = made.take()
+    busy, tasks = pool(spark, name), pool(spark, "tasks")
+    busy.addSchedulable(tasks)
+    root(spark).addSchedulable(busy)
+    made.give_back(spark.sparkContext, name)
+    assert is_known(spark, name)
+    busy.removeSchedulable(tasks)
+    made.give_back(spark.sparkContext, made.take())
+    assert not is_known(spark, name)
+
+
+def test_an_application_that_has_ended_is_no_error(spark: SparkSession) -> None:
+    def ended(*_: object) -> bool:
+        raise OSError("the JVM is gone")
+
+    with patch.object(pools, "remove_idle_pool", ended), in_turn(spark.sparkContext):
+        pass

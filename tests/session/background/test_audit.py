@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import queue
 import sqlite3
+import threading
 from pathlib import Path
 
 from pyspark.sql import SparkSession
@@ -54,4 +55,27 @@ def test_a_job_that_cannot_be_audited_says_so(spark: SparkSession, tmp_path: Pat
     (warning,) = made.context.warnings
     assert warning.startswith(f"Job {job.job_id} is not audited.")
     assert "RAND gives another answer" in warning
+    job.cancel()
+
+
+def test_an_altered_job_is_audited_as_its_session_says_now(spark: SparkSession, tmp_path: Path) -> None:
+    make_folder(tmp_path)
+    put(tmp_path, "a", (1, 10), (2, 20))
+    made, audits = session(tmp_path), queue.SimpleQueue[JobAudited]()
+    made.context.on_event = lambda event: audits.put(event) if isinstance(event, JobAudited) else None
+    job = made.execute_sql(COUNTED).job
+    assert job is not None
+    shows(tmp_path, (1, 10, 1), (2, 20, 1))
+    assert audits.empty()
+    made.execute_sql("SET 'tidemill.audit.every' = '100 ms'")
+    altered = f"ALTER JOB '{job.job_id}' AS {COUNTED}"
+    made.execute_sql(altered)
+    assert audits.get(timeout=SECONDS).error == ""
+    made.execute_sql("RESET 'tidemill.audit.every'")
+    made.execute_sql(altered)
+    threads = [t for t in threading.enumerate() if t.name.startswith("tidemill-audits")]
+    for thread in threads:
+        thread.join(SECONDS)
+        assert not thread.is_alive()
+    assert job.is_running()
     job.cancel()

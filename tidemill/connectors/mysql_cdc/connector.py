@@ -7,6 +7,7 @@ from collections.abc import Mapping
 from tidemill.catalog.table import CatalogTable
 from tidemill.changelog.rowkind import ALL_KINDS, RowKind
 from tidemill.connectors.api import Connector, SourceRequest
+from tidemill.connectors.cdc.source import startup_mode
 from tidemill.connectors.mysql_cdc import options as o
 from tidemill.connectors.mysql_cdc.reading import METADATA, CdcReader
 from tidemill.connectors.mysql_cdc.server import Capture, Server
@@ -14,7 +15,7 @@ from tidemill.connectors.mysql_cdc.source import CdcSource
 from tidemill.connectors.mysql_cdc.values import can_declare
 from tidemill.connectors.option_values import OptionValues
 from tidemill.connectors.registry import check_unknown
-from tidemill.errors import NotSupportedError, ValidationError
+from tidemill.errors import NotSupportedError
 from tidemill.types.logical import Field, LogicalType
 
 
@@ -40,12 +41,7 @@ class MySqlCdcConnector(Connector):
 
     def source(self, request: SourceRequest) -> CdcSource:
         options = OptionValues(o.OPTIONS, request.options)
-        startup = options["scan.startup.mode"].lower()
-        if not request.streaming and startup not in (o.INITIAL, o.SNAPSHOT):
-            raise ValidationError(
-                f"'scan.startup.mode' = '{startup}' has no end: it is for streaming mode.",
-                hint="A batch query reads the table as it is: leave the option out.",
-            )
+        startup = startup_mode(options, streaming=request.streaming)
         capture = Capture(
             hostname=options["hostname"],
             port=options["port"],

@@ -32,6 +32,10 @@ class Position:
     snapshot: str | None = None
 
     @property
+    def is_snapshot(self) -> bool:
+        return self.snapshot is not None
+
+    @property
     def place(self) -> Place:
         return self.file, self.pos
 

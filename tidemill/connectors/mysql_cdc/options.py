@@ -7,16 +7,11 @@ from collections.abc import Mapping
 from zoneinfo import ZoneInfo, ZoneInfoNotFoundError
 
 from tidemill.connectors.api import ConnectorOption
+from tidemill.connectors.cdc.source import INITIAL, LATEST, SNAPSHOT
 from tidemill.connectors.option_values import OptionValues
 from tidemill.errors import NotSupportedError, ValidationError
 
-INITIAL, EARLIEST, LATEST, SPECIFIC, SNAPSHOT = (
-    "initial",
-    "earliest-offset",
-    "latest-offset",
-    "specific-offset",
-    "snapshot",
-)
+EARLIEST, SPECIFIC = "earliest-offset", "specific-offset"
 FILE, POS = "scan.startup.specific-offset.file", "scan.startup.specific-offset.pos"
 ZONE = "server-time-zone"
 _IDS = re.compile(r"\d+(-\d+)?")

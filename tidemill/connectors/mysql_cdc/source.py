@@ -12,15 +12,13 @@ If a range cannot be read as planned, the job fails and skips nothing.
 from __future__ import annotations
 
 import time
-from collections.abc import Callable
 from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING
 
 import pyarrow as pa
 import pymysql
-from pyspark.sql import DataFrame
 
-from tidemill.connectors.api import ArrowSource, Offset, ReadLimit, ReadTasks
+from tidemill.connectors.api import Offset, ReadLimit
+from tidemill.connectors.cdc.source import BEAT_BYTES, INITIAL, SNAPSHOT, DatabaseCdcSource, most_rows
 from tidemill.connectors.mysql_cdc.binlog import transactions
 from tidemill.connectors.mysql_cdc.fitting import check_log, check_table, check_unchanged
 from tidemill.connectors.mysql_cdc.offsets import (
@@ -31,105 +29,36 @@ from tidemill.connectors.mysql_cdc.offsets import (
     from_json,
     order,
 )
-from tidemill.connectors.mysql_cdc.options import EARLIEST, INITIAL, SNAPSHOT, SPECIFIC
+from tidemill.connectors.mysql_cdc.options import EARLIEST, SPECIFIC
 from tidemill.connectors.mysql_cdc.reading import CdcReader
 from tidemill.connectors.mysql_cdc.server import LogStatus, Server, TableStatus, is_away
-from tidemill.connectors.task_frames import read_frame
-from tidemill.types.logical import Field
-
-if TYPE_CHECKING:
-    from pyspark.sql import SparkSession
 
 _MOST = 100_000
 """Rows of an epoch without a limit."""
 _ROW = 200
 """Bytes that a row is taken to have."""
-_BEAT_BYTES = 16 << 20
 _FIRST = 4
 """Where the events of a file begin."""
 _PATIENCE, _PAUSE = 60.0, 0.2
 
 
 @dataclass(slots=True, kw_only=True)
-class CdcSource(ArrowSource):
-    """``columns``: the declared physical columns. ``specific``: where to begin with specific-offset."""
+class CdcSource(DatabaseCdcSource[Position]):
+    """``specific``: where to begin with specific-offset."""
 
     server: Server
     reader: CdcReader
-    columns: tuple[Field, ...]
     keys: tuple[str, ...]
-    startup: str
     specific: Place | None
-    heartbeat: float
-    streaming: bool
-    clock: Callable[[], float] = time.monotonic
-    _begun: Position | None = None
     _clear: tuple[Place, Place] | None = None
-    _beaten: float = 0.0
 
-    @property
-    def is_bounded(self) -> bool:
-        return self.startup == SNAPSHOT or not self.streaming
-
-    def next_offset(self, start: Offset | None, limit: ReadLimit) -> Offset:
-        """ConnectorError if the changes behind ``start`` are gone."""
-        if start is None:
-            self._begun = self._begun or self._begin()
-            if self._begun.snapshot is not None:
-                return self._begun.to_json()
-        before = self._begun if start is None else from_json(start)
-        assert before is not None
-        self.server.release()
-        if self.startup == SNAPSHOT:
-            return before.to_json()
-        before = replace(before, snapshot=None)
-        if self._clear is not None and self._clear[0] == before.place and self.server.end() == self._clear[1]:
-            return before.to_json()
-        table, log = self._table(), self.server.log()
-        check_log(self.server.capture, log, before)
-        check_unchanged(self.server.capture, before, table)
-        return self._following(before, table, log, limit).to_json()
-
-    def is_empty(self, start: Offset | None, end: Offset) -> bool:
-        after = from_json(end)
-        if after.snapshot is not None:
-            return start is not None
-        read = (0, 0) if start is None else (from_json(start).count, from_json(start).beat)
-        return read == (after.count, after.beat)
-
-    def is_finished(self, offset: Offset | None) -> bool:
-        return offset is not None and self.is_bounded
+    def _position(self, offset: Offset) -> Position:
+        return from_json(offset)
 
     def is_readable(self, start: Offset | None, end: Offset) -> bool:
         """False for a snapshot that this process does not hold."""
         name = from_json(end).snapshot
         return name is None or start is not None or self.server.snapshot(name) is not None
-
-    def close(self) -> None:
-        self.server.close()
-
-    def read(self, spark: SparkSession, start: Offset | None, end: Offset) -> DataFrame:
-        return read_frame(spark, self.read_tasks(spark, start, end), self.reader.schema)
-
-    def read_tasks(self, spark: SparkSession, start: Offset | None, end: Offset) -> ReadTasks:
-        after = from_json(end)
-        parts = self.parts(start, after)
-        if start is None:
-            return ReadTasks(parts, self.reader.read, None)
-        return ReadTasks.of_rows(parts, self.reader.read, after.count - from_json(start).count)
-
-    def read_all(self, spark: SparkSession) -> DataFrame:
-        """The table as it is, in one task."""
-        self._table()
-        self.server.close()
-        return read_frame(spark, ReadTasks([SnapshotPart()], self.reader.read, None), self.reader.schema)
-
-    def extent(self, start: Offset | None, end: Offset) -> str:
-        after = from_json(end)
-        if start is None and after.snapshot is not None:
-            return "a snapshot"
-        count = after.count - (0 if start is None else from_json(start).count)
-        return f"{count:,} changes" if count else ""
 
     def parts(self, start: Offset | None, end: Position) -> list[ChangeRange | SnapshotPart]:
         """One part for each task."""
@@ -137,6 +66,9 @@ class CdcSource(ArrowSource):
             return self._snapshot_parts(end.snapshot)
         count = 0 if start is None else from_json(start).count
         return [ChangeRange(start=end.begin, end=end.place, count=count, columns=end.columns)]
+
+    def _whole(self) -> SnapshotPart:
+        return SnapshotPart()
 
     def _snapshot_parts(self, name: str) -> list[ChangeRange | SnapshotPart]:
         """The server has no snapshot for several connections, so the driver reads the one it holds."""
@@ -197,10 +129,18 @@ class CdcSource(ArrowSource):
 
     # -- going on ---------------------------------------------------------------------------------
 
+    def _next(self, before: Position, limit: ReadLimit) -> Position:
+        before = replace(before, snapshot=None)
+        if self._clear is not None and self._clear[0] == before.place and self.server.end() == self._clear[1]:
+            return before
+        table, log = self._table(), self.server.log()
+        check_log(self.server.capture, log, before)
+        check_unchanged(self.server.capture, before, table)
+        return self._following(before, table, log, limit)
+
     def _following(self, before: Position, table: TableStatus, log: LogStatus, limit: ReadLimit) -> Position:
         assert log.end is not None
-        most = _MOST if limit.rows is None else limit.rows
-        most = max(1, most if limit.bytes is None else min(most, limit.bytes // _ROW))
+        most = most_rows(limit, _MOST, _ROW)
         begin = before.place
         if self._clear is not None and self._clear[0] == before.place:
             begin = self._clear[1]
@@ -209,10 +149,9 @@ class CdcSource(ArrowSource):
         if count:
             return replace(after, count=before.count + count)
         self._clear = before.place, end
-        far = end[0] != before.file or end[1] - before.pos >= _BEAT_BYTES
-        if not far or self.clock() < self._beaten + self.heartbeat:
+        far = end[0] != before.file or end[1] - before.pos >= BEAT_BYTES
+        if not self._beats(far):
             return before
-        self._beaten = self.clock()
         return replace(after, begin_file=end[0], begin_pos=end[1], beat=before.beat + 1)
 
     def _counted(self, table: TableStatus, begin: Place, end: Place, most: int) -> tuple[int, Place]:

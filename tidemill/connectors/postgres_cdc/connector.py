@@ -7,6 +7,7 @@ from collections.abc import Iterator, Mapping
 from tidemill.catalog.table import CatalogTable
 from tidemill.changelog.rowkind import ALL_KINDS, UPSERT, RowKind
 from tidemill.connectors.api import Connector, SourceRequest
+from tidemill.connectors.cdc.source import startup_mode
 from tidemill.connectors.option_values import OptionValues
 from tidemill.connectors.postgres_cdc import options as o
 from tidemill.connectors.postgres_cdc.reading import METADATA, CdcReader
@@ -14,7 +15,7 @@ from tidemill.connectors.postgres_cdc.server import Capture, Server
 from tidemill.connectors.postgres_cdc.source import CdcSource
 from tidemill.connectors.postgres_cdc.texts import can_declare
 from tidemill.connectors.registry import check_unknown
-from tidemill.errors import NotSupportedError, ValidationError
+from tidemill.errors import NotSupportedError
 from tidemill.types.logical import Field, LogicalType
 
 
@@ -44,12 +45,7 @@ class PostgresCdcConnector(Connector):
 
     def source(self, request: SourceRequest) -> CdcSource:
         options = OptionValues(o.OPTIONS, request.options)
-        startup = options["scan.startup.mode"].lower()
-        if not request.streaming and startup not in (o.INITIAL, o.SNAPSHOT):
-            raise ValidationError(
-                f"'scan.startup.mode' = '{startup}' has no end: it is for streaming mode.",
-                hint="A batch query reads the table as it is: leave the option out.",
-            )
+        startup = startup_mode(options, streaming=request.streaming)
         capture = Capture(
             database=o.database(options),
             schema=options["schema-name"],

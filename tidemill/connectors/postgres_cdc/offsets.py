@@ -53,6 +53,10 @@ class Position:
     exported: str | None = None
     blocks: int = 0
 
+    @property
+    def is_snapshot(self) -> bool:
+        return self.exported is not None
+
     def moved(self, lsn: int, changes: int) -> Position:
         """The position at ``lsn``, ``changes`` changes later. ``seen`` is dropped once ``lsn`` is past it."""
         seen = self.seen if self.seen is not None and self.seen.until > lsn else None

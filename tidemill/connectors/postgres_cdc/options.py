@@ -7,11 +7,12 @@ from collections.abc import Mapping
 from urllib.parse import urlencode
 
 from tidemill.connectors.api import ConnectorOption
+from tidemill.connectors.cdc.source import INITIAL, LATEST, SNAPSHOT
 from tidemill.connectors.jdbc.urls import Database
 from tidemill.connectors.option_values import OptionValues
 from tidemill.errors import NotSupportedError, ValidationError
 
-INITIAL, LATEST, COMMITTED, SNAPSHOT = "initial", "latest-offset", "committed-offset", "snapshot"
+COMMITTED = "committed-offset"
 ALL, UPSERT = "all", "upsert"
 FILTERED, ALL_TABLES, DISABLED = "filtered", "all_tables", "disabled"
 PUBLICATION, AUTOCREATE = "debezium.publication.name", "debezium.publication.autocreate.mode"

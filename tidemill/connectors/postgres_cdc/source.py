@@ -14,14 +14,10 @@ moved on, another table of the same name, and altered columns.
 
 from __future__ import annotations
 
-import time
-from collections.abc import Callable
 from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING
 
-from pyspark.sql import DataFrame
-
-from tidemill.connectors.api import ArrowSource, Offset, ReadLimit, ReadTasks
+from tidemill.connectors.api import Offset, ReadLimit
+from tidemill.connectors.cdc.source import BEAT_BYTES, INITIAL, SNAPSHOT, DatabaseCdcSource, most_rows
 from tidemill.connectors.postgres_cdc.fitting import (
     check_publication,
     check_slot,
@@ -34,73 +30,31 @@ from tidemill.connectors.postgres_cdc.offsets import (
     SnapshotRange,
     from_json,
 )
-from tidemill.connectors.postgres_cdc.options import ALL_TABLES, COMMITTED, DISABLED, INITIAL, SNAPSHOT
+from tidemill.connectors.postgres_cdc.options import ALL_TABLES, COMMITTED, DISABLED
 from tidemill.connectors.postgres_cdc.reading import CdcReader
 from tidemill.connectors.postgres_cdc.server import PendingChanges, Server, SlotStatus, TableStatus
-from tidemill.connectors.task_frames import read_frame
-from tidemill.types.logical import Field
-
-if TYPE_CHECKING:
-    from pyspark.sql import SparkSession
 
 _MOST = 1_000_000
 """Messages of an epoch without a limit; the server spills them to a file while a task reads them."""
 _MESSAGE = 200
 """ByteBuffer that a message is taken to have before any was seen."""
-_BEAT_BYTES = 16 << 20
 _LEAST_BLOCKS = 2_048
 """Fewer blocks than this are not worth a task of their own."""
 
 
 @dataclass(slots=True, kw_only=True)
-class CdcSource(ArrowSource):
-    """``columns``: the declared physical columns. ``autocreate``: whether and how to create the
-    publication."""
+class CdcSource(DatabaseCdcSource[Position]):
+    """``autocreate``: whether and how to create the publication."""
 
     server: Server
     reader: CdcReader
-    columns: tuple[Field, ...]
-    startup: str
     autocreate: str
-    heartbeat: float
     parallelism: int
-    streaming: bool
-    clock: Callable[[], float] = time.monotonic
-    _begun: Position | None = None
     _idle: int | None = None
-    _beaten: float = 0.0
     _message: int = _MESSAGE
 
-    @property
-    def is_bounded(self) -> bool:
-        return self.startup == SNAPSHOT or not self.streaming
-
-    def next_offset(self, start: Offset | None, limit: ReadLimit) -> Offset:
-        """ConnectorError if the changes behind ``start`` are gone."""
-        if start is None:
-            self._begun = self._begun or self._begin()
-            if self._begun.exported is not None:
-                return self._begun.to_json()
-        start_position = self._begun if start is None else from_json(start)
-        assert start_position is not None
-        self.server.release()
-        if self.startup == SNAPSHOT:
-            return start_position.to_json()
-        table, slot = self._checked(start_position)
-        self.server.advance_slot(start_position.lsn, slot.confirmed)
-        columns = {name: start_position.columns.get(name, now) for name, now in self._of(table).items()}
-        start_position = replace(start_position, exported=None, blocks=0, columns=columns)
-        return self._following(start_position, slot.flushed, limit).to_json()
-
-    def is_empty(self, start: Offset | None, end: Offset) -> bool:
-        end_position = from_json(end)
-        if end_position.exported is not None:
-            return start is not None
-        read_before = (0, 0) if start is None else (from_json(start).count, from_json(start).beat)
-        return read_before == (end_position.count, end_position.beat)
-
-    def is_finished(self, offset: Offset | None) -> bool:
-        return offset is not None and self.is_bounded
+    def _position(self, offset: Offset) -> Position:
+        return from_json(offset)
 
     def is_readable(self, start: Offset | None, end: Offset) -> bool:
         """False for a snapshot that this process does not hold, and if other columns are declared now."""
@@ -112,32 +66,6 @@ class CdcSource(ArrowSource):
             or start is not None
             or self.server.has_exported(end_position.exported)
         )
-
-    def close(self) -> None:
-        self.server.close()
-
-    def read(self, spark: SparkSession, start: Offset | None, end: Offset) -> DataFrame:
-        return read_frame(spark, self.read_tasks(spark, start, end), self.reader.schema)
-
-    def read_tasks(self, spark: SparkSession, start: Offset | None, end: Offset) -> ReadTasks:
-        after = from_json(end)
-        parts = self.parts(start, after)
-        if start is None:
-            return ReadTasks(parts, self.reader.read, None)
-        return ReadTasks.of_rows(parts, self.reader.read, after.count - from_json(start).count)
-
-    def read_all(self, spark: SparkSession) -> DataFrame:
-        """The table as it is, in one transaction of one task."""
-        self._table()
-        self.server.close()
-        whole = ReadTasks([SnapshotRange()], self.reader.read, None)
-        return read_frame(spark, whole, self.reader.schema)
-
-    def extent(self, start: Offset | None, end: Offset) -> str:
-        if start is None and from_json(end).exported is not None:
-            return "a snapshot"
-        count = from_json(end).count - (0 if start is None else from_json(start).count)
-        return f"{count:,} changes" if count else ""
 
     def parts(self, start: Offset | None, end: Position) -> list[ChangeRange | SnapshotRange]:
         """One part per task. The columns are those of the table when the job began."""
@@ -154,6 +82,9 @@ class CdcSource(ArrowSource):
                 seen=before.seen,
             )
         ]
+
+    def _whole(self) -> SnapshotRange:
+        return SnapshotRange()
 
     # -- beginning --------------------------------------------------------------------------------
 
@@ -198,6 +129,13 @@ class CdcSource(ArrowSource):
 
     # -- going on ---------------------------------------------------------------------------------
 
+    def _next(self, before: Position, limit: ReadLimit) -> Position:
+        table, slot = self._checked(before)
+        self.server.advance_slot(before.lsn, slot.confirmed)
+        columns = {name: before.columns.get(name, now) for name, now in self._of(table).items()}
+        before = replace(before, exported=None, blocks=0, columns=columns)
+        return self._following(before, slot.flushed, limit)
+
     def _checked(self, before: Position) -> tuple[TableStatus, SlotStatus]:
         """The table and the slot. Raises if the slot lacks changes behind ``before``, or the table
         changed."""
@@ -212,7 +150,7 @@ class CdcSource(ArrowSource):
         """``flushed``: where the server's log ends."""
         if flushed == self._idle:
             return before
-        max_messages = self._limit(limit)
+        max_messages = most_rows(limit, _MOST, self._message)
         pending = self._ahead(before, flushed, max_messages)
         end = pending.end or 0
         if pending.changes and end > before.lsn:
@@ -221,9 +159,8 @@ class CdcSource(ArrowSource):
         if pending.messages >= max_messages and end > before.lsn:
             return replace(before.moved(end, 0), beat=before.beat + 1)  # of other tables; more may follow
         self._idle = flushed
-        if flushed - before.lsn < _BEAT_BYTES or self.clock() < self._beaten + self.heartbeat:
+        if not self._beats(flushed - before.lsn >= BEAT_BYTES):
             return before
-        self._beaten = self.clock()
         return replace(before.moved(flushed, 0), beat=before.beat + 1)
 
     def _ahead(self, before: Position, flushed: int, max_messages: int) -> PendingChanges:
@@ -235,10 +172,6 @@ class CdcSource(ArrowSource):
             if pending.messages < limit or (pending.end or 0) > before.lsn:
                 return pending
             limit *= 2
-
-    def _limit(self, limit: ReadLimit) -> int:
-        rows = _MOST if limit.rows is None else limit.rows
-        return max(1, rows if limit.bytes is None else min(rows, limit.bytes // self._message))
 
 
 def snapshot_ranges(exported: str, blocks: int, parallelism: int) -> list[SnapshotRange]:

@@ -1,52 +1,52 @@
-"""Scheduler pools: whose tasks begin first where there are fewer slots than work.
+"""Scheduler pools: whose tasks begin first if there are fewer slots than work.
 
-Spark gives a slot to the pool with the fewest tasks under way, and of several with as few (none, where there
-are more of them than slots) to the first by name, always. With a name for as long as a job runs the last one
-waits while others come and go. So a pool is one epoch's or one query's, and names go up in the order in which
-these begin: what has waited longest is the first.
+Spark gives a slot to the pool with the fewest tasks under way. If several pools have as few (none, if there
+are more pools than slots), the first one by name gets it. With a name for as long as a job runs, the last one
+would wait while others come and go. So a pool is one epoch's or one query's, and names go up in the order in
+which these begin: what has waited longest is the first. A name is never used again.
 
-Spark never forgets a pool, and looks at all of them whenever a task may start: names are used again. Who has
-one when they begin anew is passed by those that come then, but only once, as far as ``_MOST`` names allow.
+Spark keeps a pool for ever, and looks at all of them whenever a task may start. So pools are removed when
+their work is done.
 """
 
 from __future__ import annotations
 
 import threading
+from collections import deque
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass, field
 from itertools import count
 from typing import Any
 
 from pyspark import SparkContext
 
+from tidemill.spark_internals.errors import JavaError
+from tidemill.spark_internals.scheduler import remove_idle_pool
+
 POOL = "spark.scheduler.pool"
-_ROUND, _MOST = 16, 64
-"""After so many names they begin anew, if nobody was passed before; after so many they do in any case. More
-where more are at work at a time."""
+_LOOKS = 3
+"""How many pools of earlier work are looked at, whenever a piece of work is done."""
 
 
 @dataclass(slots=True)
 class Pools:
-    """Numbers of pools; of those that are taken whether others have passed them."""
-
-    _taken: dict[int, bool] = field(default_factory=dict)
-    _last: int = 0
+    _numbers: Iterator[int] = field(default_factory=lambda: count(1))
+    _done: deque[str] = field(default_factory=deque)
+    """Pools whose work is done. A task of it may still be under way: that of a query that was given up."""
     _lock: threading.Lock = field(default_factory=threading.Lock)
 
-    def take(self) -> int:
+    def take(self) -> str:
         with self._lock:
-            at_work = len(self._taken)
-            enough = max(_MOST, 4 * at_work) if any(self._taken.values()) else max(_ROUND, 2 * at_work)
-            if self._last >= enough:
-                self._last, self._taken = 0, dict.fromkeys(self._taken, True)
-            self._last = next(n for n in count(self._last + 1) if n not in self._taken)
-            self._taken[self._last] = False
-            return self._last
+            return f"pool-{next(self._numbers):012}"
 
-    def give_back(self, number: int) -> None:
+    def give_back(self, context: SparkContext, name: str) -> None:
         with self._lock:
-            del self._taken[number]
+            self._done.append(name)
+            looked_at = [self._done.popleft() for _ in range(min(_LOOKS, len(self._done)))]
+        kept = [done for done in looked_at if not remove_idle_pool(context, done)]
+        with self._lock:
+            self._done.extend(kept)
 
 
 _POOLS = Pools()
@@ -54,11 +54,13 @@ _POOLS = Pools()
 
 @contextmanager
 def in_turn(context: SparkContext) -> Iterator[None]:
-    """What this thread runs within has a pool of its own, whose name stays set."""
-    number = _POOLS.take()
+    """What this thread runs within has a pool of its own."""
+    name = _POOLS.take()
+    setter: Any = context.setLocalProperty
     try:
-        setter: Any = context.setLocalProperty
-        setter(POOL, f"pool-{number:06}")
+        setter(POOL, name)
         yield
     finally:
-        _POOLS.give_back(number)
+        with suppress(JavaError, OSError):  # Spark itself has ended
+            setter(POOL, None)
+            _POOLS.give_back(context, name)

@@ -14,9 +14,16 @@ from tidemill.session.background.audit import Auditor
 from tidemill.session.background.autoscaler import Autoscaler
 from tidemill.session.context import SessionContext
 
+_ENDS: dict[str, threading.Event] = {}
+"""By the id of a running job: set when what runs beside the job is to end."""
+
 
 def accompany(job: RestartingJob, context: SessionContext, config: Configuration) -> None:
-    """Starts what the options ``config`` of a job want beside it. It ends with the job."""
+    """Starts what the options ``config`` of a job want beside it, in place of what runs there. It ends with
+    the job."""
+    former = _ENDS.pop(job.job_id, None)
+    if former is not None:
+        former.set()
     every = config.read(AUDIT_EVERY).seconds
     auditor = Auditor.of(job, context) if every else None
     if auditor is not None:
@@ -36,12 +43,16 @@ def accompany(job: RestartingJob, context: SessionContext, config: Configuration
 def _repeat(job: RestartingJob, every: float, act: Callable[[float], None], what: str) -> None:
     """Calls ``act`` with the seconds since the last call, in a thread, until the job has ended."""
 
+    ends = _ENDS.setdefault(job.job_id, threading.Event())
+
     def run() -> None:
         begun = time.monotonic()
-        while not _ends(job, every):
+        while not _ends(job, every) and not ends.is_set():
             now = time.monotonic()
             act(now - begun)
             begun = time.monotonic()
+        if not ends.is_set():
+            _ENDS.pop(job.job_id, None)
 
     threading.Thread(target=run, name=f"tidemill-{what}-{job.name}", daemon=True).start()
 

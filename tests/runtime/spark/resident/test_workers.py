@@ -8,6 +8,7 @@ import signal
 import threading
 import time
 from collections.abc import Callable, Iterator
+from contextlib import suppress
 from pathlib import Path
 from random import Random
 from typing import Any
@@ -243,3 +244,42 @@ def test_a_job_that_ends_does_not_wait_for_its_turn(
         job.abort()
         eventually(lambda: not job.is_running())
     assert session.progress == []
+
+
+@pytest.mark.thorough
+@pytest.mark.usefixtures("slots_are_free")
+def test_jobs_beside_each_other_are_as_alone(spark: SparkSession, tables: list[str], tmp_path: Path) -> None:
+    """Six have epochs at once, beside one that fails, and workers are killed now and then."""
+    expected = ran(Session(options(3, resident=False)), tables, tmp_path / "alone", COUNTS)
+    bad = "SELECT id AS x, 100 / (v - v) AS y FROM a"
+    answers, errors, ended = list[object](), list[TidemillError](), threading.Event()
+
+    def good(name: str) -> None:
+        answers.append(ran(Session(options(3, resident=True)), tables, tmp_path / name, COUNTS))
+
+    def failing() -> None:
+        while not ended.is_set():
+            try:
+                ran(Session(options(3, resident=True)), tables, tmp_path / str(len(errors)), (bad,))
+            except TidemillError as e:
+                errors.append(e)
+
+    def killing() -> None:
+        chance = Random(7)
+        while not ended.wait(chance.uniform(0.3, 0.9)):
+            for pid in resident_workers(spark.sparkContext).processes[:1]:
+                with suppress(ProcessLookupError):
+                    os.kill(pid, signal.SIGKILL)
+
+    jobs = [threading.Thread(target=good, args=(f"good{n}",)) for n in range(6)]
+    others = [threading.Thread(target=other) for other in (failing, killing)]
+    for thread in (*jobs, *others):
+        thread.start()
+    for thread in jobs:
+        thread.join(3 * _PATIENCE)
+    ended.set()
+    for thread in others:
+        thread.join(_PATIENCE)
+    assert answers == [expected] * 6
+    assert errors
+    assert {e.message for e in errors} == {errors[0].message}

@@ -53,8 +53,6 @@ meanwhile. Without the wait, several jobs would be Spark jobs for ever, because 
 SOCKET = "resident-"
 """What the names of sockets and of groups of Spark jobs begin with."""
 END_SECONDS = 5.0
-EPOCHS = 3
-"""How many run at a time. With two workers, more make each one slower, and all of them no faster."""
 _LOOK_SECONDS = 0.02
 _WATCH_SECONDS = 0.05
 _EVENTS_MILLIS = 200
@@ -182,7 +180,7 @@ class ResidentWorkers:
     _beside: list[str] = field(default_factory=list)
     """Groups of the streaming jobs whose epochs are Spark jobs at the moment."""
     _counting: threading.Lock = field(default_factory=threading.Lock)
-    _turns: Turns = field(default_factory=lambda: Turns(EPOCHS))
+    _turns: Turns = field(default_factory=Turns)
     """Epochs take them together, the start and the end of the workers alone."""
 
     @property
@@ -280,6 +278,8 @@ class ResidentWorkers:
         if self._job is None:
             self._paused = time.monotonic() + PAUSE_SECONDS
             return None
+        # The driver plans and commits one epoch while the workers are busy with others.
+        self._turns.most = len(self._job.connections) + 1
         watch = threading.Thread(target=self._watch, args=(self._job,), name="tidemill-resident", daemon=True)
         watch.start()
         return self._job
