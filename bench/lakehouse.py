@@ -1,9 +1,9 @@
-"""Delta tables: appended rows per second, and upserts beside deltalake's own merge.
+"""Delta tables: appends beside deltalake's own writer, and upserts, an epoch each, beside its merge.
 
-`python -m bench.lakehouse --rows 4000000 --keys 100000`: no Spark, one process; the sink's own steps (stage,
-publish) with a task for each part of the input. The merge gets the same rows. Ratios of one run count, not
-seconds, which are the processor's. ``random``: keys from all of the table; ``new``: keys that it does not
-have; ``recent``: those that were written last.
+`python -m bench.lakehouse --rows 10000000 --keys 100000`: no Spark, one process; the sink's own steps (stage,
+publish) with a task for each part of the input, one after the other, where deltalake uses all processors. The
+merge gets the same rows. Ratios of one run count, not seconds. ``random``: keys from all of the table;
+``new``: keys that it does not have; ``recent``: those that were written last.
 """
 
 from __future__ import annotations
@@ -13,13 +13,14 @@ import shutil
 import tempfile
 import time
 from collections.abc import Callable
+from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 import pyarrow as pa
-from deltalake import DeltaTable
+from deltalake import DeltaTable, write_deltalake
 
 from tidemill.catalog.table import CatalogTable, Column, ObjectPath
 from tidemill.changelog.rowkind import INSERT_ONLY, KIND_COLUMN, UPSERT, RowKind
@@ -81,43 +82,68 @@ def merged(root: Path, rows: pa.Table) -> None:
     merge.when_matched_update_all().when_not_matched_insert_all().execute()
 
 
-def seconds(action: Callable[[], object]) -> float:
-    """Processor seconds of all threads: the machine may have other work."""
-    start = time.process_time()
+@dataclass(frozen=True, slots=True)
+class Took:
+    """Seconds by the clock, and of processors: those of all threads, as the machine may have other work."""
+
+    clock: float
+    processors: float
+
+    def __str__(self) -> str:
+        return f"{self.clock:.2f} s ({self.processors:.2f} s of processors)"
+
+
+def timed(action: Callable[[], object]) -> Took:
+    clock, processors = time.perf_counter(), time.process_time()
     action()
-    return time.process_time() - start
+    return Took(time.perf_counter() - clock, time.process_time() - processors)
+
+
+def middle(found: list[Took]) -> Took:
+    return sorted(found, key=lambda took: took.processors)[len(found) // 2]
+
+
+def compared(what: str, theirs: Took, ours: Took) -> None:
+    clock, processors = theirs.clock / ours.clock, theirs.processors / ours.processors
+    print(f"{what}: deltalake {theirs}, ours {ours}: {clock:.1f} times as fast", end="", flush=True)
+    print(f", {processors:.1f} times less of processors", flush=True)
 
 
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--rows", type=int, default=4_000_000)
     parser.add_argument("--keys", type=int, default=100_000)
+    parser.add_argument("--epochs", type=int, default=3, help="of each kind of keys; the middle one counts")
     given = parser.parse_args()
     folder = Path(tempfile.mkdtemp(prefix="tidemill-lake-"))
     try:
-        run(folder, given.rows, given.keys)
+        run(folder, given.rows, given.keys, given.epochs)
     finally:
         shutil.rmtree(folder)
 
 
-def run(folder: Path, count: int, keys: int) -> None:
+def run(folder: Path, count: int, keys: int, epochs: int) -> None:
     rows = made(np.arange(count), 0)
     plain, keyed = declared(folder / "plain", keyed=False), declared(folder / "keyed", keyed=True)
-    took = seconds(lambda: written(plain, rows, 1, INSERT_ONLY))
-    print(f"append: {count / took / 1e6:.2f} M rows per processor second", flush=True)
+    theirs = timed(lambda: write_deltalake(folder / "theirs", rows))
+    ours = timed(lambda: written(plain, rows, 1, INSERT_ONLY))
+    compared(f"append of {count:,} rows", theirs, ours)
     written(keyed, rows, 1, UPSERT)
-    generator = np.random.default_rng(1)
-    new = np.arange(count, count + keys)
+    generator, epoch = np.random.default_rng(1), 1
+    new = [np.arange(count + n * keys, count + (n + 1) * keys) for n in range(epochs)]
     cases = {
-        "random": generator.choice(count, keys, replace=False),
+        "random": [generator.choice(count, keys, replace=False) for _ in range(epochs)],
         "new": new,
         "recent": new,
     }
-    for epoch, (name, ids) in enumerate(cases.items(), 2):
-        changes = made(ids, epoch)
-        merge = seconds(partial(merged, folder / "plain", changes))
-        ours = seconds(partial(written, keyed, changes, epoch, UPSERT))
-        print(f"{name}: merge {merge:.2f} s, ours {ours:.2f} s, {merge / ours:.1f} times", flush=True)
+    for name, groups in cases.items():
+        merges, upserts = [], []
+        for ids in groups:
+            epoch += 1
+            changes = made(ids, epoch)
+            merges.append(timed(partial(merged, folder / "plain", changes)))
+            upserts.append(timed(partial(written, keyed, changes, epoch, UPSERT)))
+        compared(f"upsert of {keys:,} {name} keys into {count:,} rows", middle(merges), middle(upserts))
 
 
 if __name__ == "__main__":

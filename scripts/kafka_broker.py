@@ -1,9 +1,9 @@
 """Starts a Kafka broker on this machine, to try things: `python scripts/kafka_broker.py --port 9092`.
 
-Wants Java 17 and, the first time, Maven (`mvn`), which brings Kafka's classes into `.kafka`. One broker,
-KRaft, no security, topics are made when they are first used. Prints a line when the broker is ready; ends
-with the broker. What it keeps is in `--directory`, for the next start; without it a temporary folder, which
-goes.
+Wants Java 17, the package `tidemill[kafka]` and, the first time, Maven (`mvn`), which brings Kafka's classes
+into `.kafka`. One broker, KRaft, no security, topics are made when they are first used. Prints a line when
+the broker is ready; ends with the broker. What it keeps is in `--directory`, for the next start; without it a
+temporary folder, which goes.
 """
 
 from __future__ import annotations
@@ -12,12 +12,14 @@ import argparse
 import contextlib
 import shutil
 import signal
-import socket
 import subprocess
 import sys
 import tempfile
 import time
 from pathlib import Path
+
+from confluent_kafka import KafkaException
+from confluent_kafka.admin import AdminClient
 
 VERSION = "4.4.0"
 CLASSES = Path(__file__).resolve().parent.parent / ".kafka"
@@ -71,7 +73,7 @@ log.retention.ms=-1
 
 
 def start(port: int, directory: Path, more: str = "", classes: Path = CLASSES) -> subprocess.Popen[bytes]:
-    """A broker that takes connections; its log is in ``directory``. ``more``: settings that win."""
+    """A broker that tells clients of itself; its log is in ``directory``. ``more``: settings that win."""
     directory.mkdir(parents=True, exist_ok=True)
     written = directory / "server.properties"
     written.write_text(settings(port, directory) + more)
@@ -82,7 +84,9 @@ def start(port: int, directory: Path, more: str = "", classes: Path = CLASSES) -
             subprocess.run([*java, *tool], check=True, stdout=log, stderr=log)
         broker = subprocess.Popen([*java, "kafka.Kafka", str(written)], stdout=log, stderr=log)
     deadline = time.monotonic() + _START_SECONDS
-    while not _answers(port):
+    asking = {"bootstrap.servers": f"127.0.0.1:{port}", "reconnect.backoff.max.ms": 200, "log_level": 0}
+    client = AdminClient(asking)
+    while not _answers(client):
         if broker.poll() is not None or time.monotonic() > deadline:
             broker.kill()
             sys.exit(f"error: the broker did not start; see {directory}/broker.log")
@@ -90,12 +94,12 @@ def start(port: int, directory: Path, more: str = "", classes: Path = CLASSES) -
     return broker
 
 
-def _answers(port: int) -> bool:
+def _answers(client: AdminClient) -> bool:
+    """A broker's port is open before it knows that it belongs to the cluster."""
     try:
-        socket.create_connection(("127.0.0.1", port), timeout=1).close()
-    except OSError:
+        return bool(client.list_topics(timeout=1).brokers)
+    except KafkaException:
         return False
-    return True
 
 
 def main() -> None:

@@ -339,7 +339,7 @@ def test_a_broker_that_was_away_between_two_epochs_gets_the_next_one(kafka: Brok
 
 @pytest.mark.xfail(
     raises=ConnectorError,
-    reason="a new broker may come back without the markers of an acknowledged commit, which then hangs",
+    reason="a new broker may lose the markers of an acknowledged commit; only an administrator can end it",
 )
 @pytest.mark.timeout(300)
 def test_a_broker_that_dies_at_once_after_a_commit_gets_the_next_one(kafka: Broker) -> None:

@@ -94,7 +94,7 @@ def test_random_changes_cuts_and_restarts_end_as_the_table(server: Server) -> No
         if rng.random() < 0.1:
             server.ask("FLUSH BINARY LOGS")
         if rng.random() < 0.3 and at is not None:
-            made.stopped(at)
+            made.close()
             made = cdc(server)
         at = apply(made, at, kept, ReadLimit(rows=rng.randrange(1, 6)))
     while (after := apply(made, at, kept, NO_LIMIT)) != at:
@@ -169,7 +169,7 @@ def test_a_snapshot_among_writers_is_exact(server: Server) -> None:
     for made, at, kept in copies:
         strict(made, at, kept)
         assert kept == dict(server.ask("SELECT id, name FROM t"))
-        made.stopped(at)
+        made.close()
 
 
 def strict(made: CdcSource, at: Offset | None, kept: dict[int, str]) -> Offset:
@@ -325,7 +325,7 @@ def test_a_value_that_the_declared_type_cannot_hold_is_an_error(
 def test_what_would_lose_changes_is_told(server: Server, statements: list[str], said: str) -> None:
     server.ask("INSERT INTO t VALUES (1, 'a')")
     _, at = step(made := cdc(server), None)
-    made.stopped(at)
+    made.close()
     if statements[-1] == "PURGE":
         purge(server)
     else:

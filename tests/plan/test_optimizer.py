@@ -407,3 +407,32 @@ def test_the_alternatives_of_a_contradiction_are_asked_alone() -> None:
 def _of_t(condition: str) -> str:
     """The condition with the names that both sides have told apart."""
     return re.sub(r"\b(v|id|s)\b(?!')", r"t.\1", condition)
+
+
+@pytest.mark.parametrize(
+    ("query", "nested"),
+    [
+        ("SELECT JSON_OBJECT('a' VALUE (JSON_ARRAY(id))) AS x FROM t", True),
+        (
+            "SELECT JSON_ARRAY(CAST(JSON_ARRAY(id) AS STRING), COALESCE(JSON_ARRAY(id), 'z')) AS x FROM t",
+            True,
+        ),
+        (
+            "SELECT JSON_ARRAY(j) AS x FROM (SELECT JSON_OBJECT() AS j, v FROM t) WHERE v > 2",
+            True,
+        ),
+        ("SELECT JSON_ARRAYAGG(j) AS x FROM (SELECT JSON_ARRAY(v) AS j FROM t)", True),
+        ("SELECT JSON_OBJECTAGG(KEY s VALUE JSON_ARRAY(v)) AS x FROM t", True),
+        ("SELECT JSON_ARRAY(JSON_ARRAYAGG(v)) AS x FROM t GROUP BY g", False),
+        ("SELECT JSON_ARRAYAGG(j) AS x FROM (SELECT JSON_ARRAYAGG(v) AS j FROM t GROUP BY g)", False),
+        ("SELECT JSON_ARRAY(CASE WHEN id > 1 THEN JSON_ARRAY(v) ELSE '{}' END) AS x FROM t", False),
+        (
+            "SELECT JSON_ARRAY(j) AS x FROM (SELECT JSON_ARRAY(v) AS j, id FROM t) q JOIN u ON u.id = q.id",
+            False,
+        ),
+    ],
+)
+def test_json_made_by_json_functions_is_not_quoted_again(query: str, nested: bool) -> None:
+    """As Flink 2.3 answers these queries."""
+    options = re.findall(r"\('RAW', '([^']*)'\)", str(plan_of(query)))
+    assert bool(options) == nested

@@ -12,6 +12,7 @@ from tidemill.changelog.rowkind import RowKind
 from tidemill.errors import NotSupportedError, SqlSyntaxError, TidemillError, ValidationError
 from tidemill.plan import nodes as n
 from tidemill.plan.binder.binder import Binder
+from tidemill.plan.expressions import Call
 from tidemill.sql import statements as s
 from tidemill.sql.parser import parse_statement
 
@@ -72,6 +73,21 @@ def test_the_rows_of_a_merge_have_a_kind() -> None:
     assert join_kinds(updating) == ["INNER"]
 
 
+def test_each_value_of_a_merge_takes_the_type_of_its_column() -> None:
+    """In the common type of all values the amount of the other clause would lose digits."""
+    environment = FakeEnvironment()
+    amount = "DECIMAL(20, 2)"
+    table = replace(environment.add_table("t", id="INT NOT NULL", a=amount, b="STRING"), primary_key=("id",))
+    environment.objects[table.path] = table
+    environment.add_table("u", x="DOUBLE")
+    text = "MERGE INTO t USING u ON t.id = 1 WHEN MATCHED AND x > 1 THEN UPDATE SET a = x"
+    sink = planned(environment, table, parse_statement(f"{text} WHEN MATCHED THEN UPDATE SET b = 'kept'"))
+    assert isinstance(sink.input, n.Project)
+    case = sink.input.expressions[1]
+    assert isinstance(case, Call)
+    assert [str(x.type) for x in case.args[1::2]] == [amount, amount]
+
+
 @pytest.mark.parametrize(
     ("text", "error", "message", "column"),
     [
@@ -87,6 +103,13 @@ def test_the_rows_of_a_merge_have_a_kind() -> None:
         (f"{MERGE} THEN UPDATE SET *", NotSupportedError, r"UPDATE \* of MERGE INTO", 70),
         (f"{MERGE} AND RAND() > 0.5 THEN DELETE", NotSupportedError, "non-deterministic function", 1),
         (f"{MERGE} AND c THEN DELETE", ValidationError, "'c'", 58),
+        (
+            f"{MERGE} THEN UPDATE SET a = 'x'",
+            ValidationError,
+            "is not written to BIGINT",
+            74,
+        ),
+        (f"{MERGE} THEN UPDATE SET a = SUM(x)", ValidationError, "Aggregate expression is illegal", 74),
         (f"{MERGE} THEN INSERT VALUES (1)", SqlSyntaxError, "INSERT", 59),
         (f"{NO_MATCH} THEN INSERT VALUES (1)", ValidationError, "3 columns and has 1 values", 41),
         (f"{NO_MATCH} THEN INSERT (a) VALUES (1)", ValidationError, "'id' has no default value", 41),

@@ -28,6 +28,7 @@ from tidemill.plan.rules.imply_filters import imply_filters
 from tidemill.plan.rules.isolate_user_calls import isolate_user_calls
 from tidemill.plan.rules.merge_filters import merge_filters
 from tidemill.plan.rules.merge_projects import merge_picks, merge_projects
+from tidemill.plan.rules.nest_json import nest_json
 from tidemill.plan.rules.prune_columns import prune_columns
 from tidemill.plan.rules.push_filters import push_filters
 from tidemill.plan.rules.push_into_scans import push_into_scans
@@ -73,6 +74,7 @@ PHASES: tuple[Phase, ...] = (
             simplify_outer_joins,
             push_filters,
             push_join_conditions,
+            nest_json,
             merge_projects,
         ),
     ),

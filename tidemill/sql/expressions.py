@@ -33,6 +33,12 @@ class TypeSpec(exp.Expression):
         return kind
 
 
+class Assigned(exp.Expression, exp.Condition):
+    """``this`` as INSERT writes it to the column ``name`` of the TypeSpec ``to``."""
+
+    arg_types: ClassVar[dict[str, bool]] = {"this": True, "to": True, "name": True}
+
+
 class DateTimeLiteral(exp.Expression, exp.Condition):
     """DATE, TIME, TIMESTAMP or TIMESTAMP_LTZ (``kind``) '...' with the text ``this``."""
 

@@ -68,10 +68,14 @@ class RangeReader:
             login.forget()
             while position < part.end:
                 came = consumer.consume(min(BATCH, part.end - position), _WAIT)
-                messages = [m for m in came if m.error() is None and m.offset() < part.end]
+                errors = [m for m in came if m.error() is not None]
+                messages = [m for m in came if m.error() is None] if errors else came
+                last = messages[-1:]
+                if last and last[0].offset() >= part.end:
+                    messages = [m for m in messages if m.offset() < part.end]
                 if messages:
                     yield messages
-                reached = [_position(m, part) for m in came]
+                reached = [_position(m, part) for m in (*last, *errors)]
                 if reached:
                     position, deadline = max(position, *reached), time.monotonic() + _PATIENCE
                 elif login.refused is not None:

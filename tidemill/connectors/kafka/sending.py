@@ -5,6 +5,7 @@ from __future__ import annotations
 import time
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
+from types import MappingProxyType
 from typing import Any, Protocol
 
 from confluent_kafka import KafkaError, KafkaException, Message, Producer
@@ -17,6 +18,9 @@ from tidemill.errors import ConnectorError
 Headers = list[tuple[str, bytes | None]]
 Record = tuple[str, bytes | None, bytes | None, int | None, int | None, Headers | None]
 """Topic, key, value; a number that makes the partition, None where the key does; timestamp in ms, headers."""
+Records = Callable[[], Iterable[Record]]
+"""An epoch's messages, each time again."""
+NOTHING: Mapping[int, Records] = MappingProxyType({})
 PATIENCE = 60.0
 """Seconds for which a cluster that is down is tried again."""
 _PAUSE = 0.2
@@ -39,8 +43,16 @@ class Outbox(Protocol):
         StateError where the cluster has it already."""
         ...
 
-    def send(self, epoch: int, topics: Sequence[str], records: Callable[[], Iterable[Record]]) -> None:
-        """Idempotent as far as the guarantee says; ``records`` gives the epoch's messages each time again."""
+    def send(
+        self,
+        epoch: int,
+        topics: Sequence[str],
+        records: Records,
+        before: Mapping[int, Records] = NOTHING,
+    ) -> int:
+        """Idempotent as far as the guarantee says. ``before``: earlier epochs in their order; they were sent,
+        and those that the cluster does not have are sent again. Gives the last epoch that is known to be in
+        the cluster; this one itself may be shown later than its commit is acknowledged."""
         ...
 
     def close(self) -> None: ...
@@ -129,7 +141,14 @@ class Plain:
     def recover(self, epoch: int) -> None:
         """Nothing is left open."""
 
-    def send(self, epoch: int, topics: Sequence[str], records: Callable[[], Iterable[Record]]) -> None:
+    def send(
+        self,
+        epoch: int,
+        topics: Sequence[str],
+        records: Records,
+        before: Mapping[int, Records] = NOTHING,
+    ) -> int:
+        """What was sent ``before`` is there: it was acknowledged message by message."""
         for topic in topics:
             if topic not in self._counts:
                 self.check(topic)
@@ -148,6 +167,7 @@ class Plain:
             if self._login.refused is not None:
                 raise told(self._login.refused, said)
             raise ConnectorError(f"{said}.")
+        return epoch
 
     def close(self) -> None:
         self._client = None

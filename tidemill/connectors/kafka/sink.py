@@ -3,7 +3,8 @@
 1. *stage*: tasks keep their messages as files in the staging directory.
 2. *publish*: the driver sends the messages of all sinks of the job on this cluster: with exactly-once in one
    transaction, which also records the epoch (see ``transactions``), else with an idempotent producer.
-3. The staged files go away after that.
+3. The staged files go away after that; with exactly-once only once the cluster shows the epoch (see
+   ``kept``).
 
 A cluster that is down is tried again for a minute; then the job fails, and sends the same files when it is
 started again.
@@ -12,12 +13,11 @@ started again.
 from __future__ import annotations
 
 import json
-from collections.abc import Hashable, Iterable, Iterator, Sequence
+from collections.abc import Hashable, Sequence
 from dataclasses import dataclass
-from itertools import chain, count, repeat
-from typing import TYPE_CHECKING, Any
-
-import pyarrow as pa
+from functools import partial
+from itertools import chain
+from typing import TYPE_CHECKING
 
 from tidemill.catalog.table import ColumnKind
 from tidemill.changelog.rowkind import INSERT_ONLY
@@ -25,9 +25,10 @@ from tidemill.connectors.api import GroupedSink, SinkRequest
 from tidemill.connectors.arrow_maps import map_batches
 from tidemill.connectors.kafka import properties
 from tidemill.connectors.kafka.fields import KeyAndValue
+from tidemill.connectors.kafka.kept import Kept, Share, records_of, topics_of
 from tidemill.connectors.kafka.options import EXACTLY_ONCE, topics
-from tidemill.connectors.kafka.sending import Outbox, Plain, Record
-from tidemill.connectors.kafka.staging import DELETES, UPSERTS, KafkaStager, MessageEncoder
+from tidemill.connectors.kafka.sending import Outbox, Plain
+from tidemill.connectors.kafka.staging import KafkaStager, MessageEncoder
 from tidemill.connectors.kafka.transactions import Transactions
 from tidemill.connectors.metadata import key_of
 from tidemill.connectors.option_values import OptionValues
@@ -38,11 +39,15 @@ from tidemill.types.logical import Field
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame
 
+_LAST_TRIES = 2
+"""The first may find that the cluster has lost the epoch, and sends it again."""
+
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class KafkaSink(GroupedSink):
     """``directory``: its own below ``staging``; ``keys`` as of KafkaStager; ``partitioner``: default, fixed
-    or round-robin; ``ordered`` as in SinkRequest; ``kind``: what sinks share that are sent together."""
+    or round-robin; ``ordered`` as in SinkRequest; ``kept``: None without transactions; ``kind``: what sinks
+    share that are sent together."""
 
     topic: str
     encoder: MessageEncoder
@@ -52,6 +57,7 @@ class KafkaSink(GroupedSink):
     staging: Storage
     directory: str
     outbox: Outbox
+    kept: Kept | None
     kind: Hashable
 
     @property
@@ -64,7 +70,7 @@ class KafkaSink(GroupedSink):
 
     def stager(self, epoch: int) -> KafkaStager:
         return KafkaStager(
-            storage=self.staging, directory=self._staged(epoch), encoder=self.encoder, keys=self.keys
+            storage=self.staging, directory=f"{self.directory}/{epoch}", encoder=self.encoder, keys=self.keys
         )
 
     def publish(self, epoch: int, tokens: list[str]) -> None:
@@ -73,40 +79,40 @@ class KafkaSink(GroupedSink):
     def publish_group(self, epoch: int, parts: Sequence[tuple[KafkaSink, list[str]]]) -> None:
         """ConnectorError where the cluster refuses messages or cannot be reached; CommitUnknownError where
         nobody can tell whether it has them."""
-        shares = [(sink, _files(tokens)) for sink, tokens in parts]
-        if any(chain.from_iterable(files for _, files in shares)):
-            topics = [sink.topic for sink, _ in parts]
-            self.outbox.send(
-                epoch, topics, lambda: chain.from_iterable(s.records(epoch, f) for s, f in shares)
-            )
-        for sink, _ in parts:
-            sink.staging.remove_directory(sink._staged(epoch))
+        shares = [sink._share(epoch, tokens) for sink, tokens in parts]
+        if not any(chain.from_iterable(share.tasks for share in shares)):
+            for share in shares:
+                share.remove()
+        elif self.kept is None:
+            self.outbox.send(epoch, topics_of(shares), partial(records_of, shares))
+            for share in shares:
+                share.remove()
+        else:
+            self.kept.add(epoch, shares)
+            self._send_kept(self.kept)
 
-    def records(self, epoch: int, tasks: list[list[tuple[str, str]]]) -> Iterator[Record]:
-        """The staged messages in the order of sending: unless tasks are in order, deletes come first."""
-        files = [(number, what, name) for number, task in enumerate(tasks) for what, name in task]
-        if not self.ordered:
-            files = [f for f in files if f[1] == DELETES] + [f for f in files if f[1] == UPSERTS]
-        turns = count()
-        for number, _, name in files:
-            chosen = {"fixed": repeat(number), "round-robin": turns}.get(self.partitioner, repeat(None))
-            for batch in self._read(epoch, name):
-                keys, values, millis, headers = (_listed(column) for column in batch.columns)
-                topics = repeat(self.topic, batch.num_rows)
-                yield from zip(topics, keys, values, chosen, millis, headers, strict=False)
+    def _send_kept(self, kept: Kept) -> None:
+        """Those of the kept epochs that the cluster does not have."""
+        epochs = kept.epochs()
+        *before, last = epochs
+        topics = topics_of([share for shares in epochs.values() for share in shares])
+        recorded = self.outbox.send(
+            last,
+            topics,
+            partial(records_of, epochs[last]),
+            {epoch: partial(records_of, epochs[epoch]) for epoch in before},
+        )
+        kept.seen(recorded)
 
-    def _read(self, epoch: int, name: str) -> Iterator[pa.RecordBatch]:
-        try:
-            with (
-                self.staging.open(f"{self._staged(epoch)}/{name}") as file,
-                pa.ipc.open_stream(file) as batches,
-            ):
-                yield from batches
-        except OSError as e:
-            raise ConnectorError(
-                f"Rows of epoch {epoch} for topic '{self.topic}' are staged no more: {e}",
-                hint="Set 'sink.staging-path' to a directory that outlives the machine's restarts.",
-            ) from None
+    def _share(self, epoch: int, tokens: list[str]) -> Share:
+        return Share(
+            topic=self.topic,
+            partitioner=self.partitioner,
+            ordered=self.ordered,
+            location=self.staging.location,
+            directory=f"{self.directory}/{epoch}",
+            tasks=_files(tokens),
+        )
 
     def discard(self, epoch: int) -> None:
         """Of the epoch before it, which may yet be published again, nothing goes."""
@@ -114,14 +120,23 @@ class KafkaSink(GroupedSink):
         for name in self.staging.directories(self.directory):
             if name.isdecimal() and int(name) >= epoch:
                 self.staging.remove_directory(f"{self.directory}/{name}")
+        if self.kept is not None:
+            self.kept.forget()
 
     def finish(self) -> None:
+        """The first sink of a group comes first, and asks for all of it whether readers see the last epoch:
+        the next start does not send it again."""
+        for _ in range(_LAST_TRIES):
+            if self.kept is not None and self.kept.epochs():
+                self._send_kept(self.kept)
+        if self.kept is not None and self.kept.epochs():
+            raise ConnectorError(
+                f"The cluster of topic '{self.topic}' acknowledges epoch {max(self.kept.epochs())}, and does"
+                " not show it."
+            )
         self.outbox.close()
         self.staging.remove_directory(self.directory)
         self.staging.prune(self.directory.rpartition("/")[0])
-
-    def _staged(self, epoch: int) -> str:
-        return f"{self.directory}/{epoch}"
 
 
 def kafka_sink(
@@ -140,10 +155,13 @@ def kafka_sink(
     name = f"{request.job_id}-{request.ordinal}"
     storage, directory = Storage(staging), f"{request.job_id}/{request.ordinal}"
     outbox: Outbox = Plain(given=given)
+    kept: Kept | None = None
     if exactly:
+        name = f"{options['sink.transactional-id-prefix']}-{name}"
+        kept = Kept(storage=storage, directory=directory, name=name)
         outbox = Transactions(
             given=given,
-            name=f"{options['sink.transactional-id-prefix']}-{name}",
+            name=name,
             topic=topic,
             storage=storage,
             note=f"{directory}/recorded",
@@ -160,6 +178,7 @@ def kafka_sink(
         staging=storage,
         directory=directory,
         outbox=outbox,
+        kept=kept,
         kind=("kafka", exactly, *sorted(given.items()), options["sink.transactional-id-prefix"]),
     )
 
@@ -176,11 +195,6 @@ def _encoder(request: SinkRequest, parts: KeyAndValue, *, changelog: bool) -> Me
         key_names=() if key is None else tuple(f.name for f in key.fields),
         metadata={key_of(c): c.name for c in columns if c.kind is ColumnKind.METADATA},
     )
-
-
-def _listed(column: pa.Array) -> Iterable[Any]:
-    """Nothing is asked of each row where there is nothing."""
-    return repeat(None) if column.null_count == len(column) else column.to_pylist()
 
 
 def _files(tokens: list[str]) -> list[list[tuple[str, str]]]:

@@ -6,7 +6,8 @@ and sends the staged messages of an epoch that is not there. ``docs/decisions/08
 
 1. ``init_transactions``: ends what an earlier process left open, and fences that process.
 2. Ask for the recorded epoch; if it is this one or a later one, all is done.
-3. Begin, send, record the epoch, commit.
+3. Begin, send, record the epoch, commit; before it likewise each earlier epoch that was acknowledged, and
+   is not there.
 4. If anything fails: from 1 with new clients, until a minute has passed.
 
 A producer that has lost a connection since its last transaction is replaced, too: librdkafka may wait for
@@ -17,7 +18,7 @@ from __future__ import annotations
 
 import threading
 import time
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from concurrent.futures import Future
 from dataclasses import dataclass, field
 from typing import TypeVar
@@ -27,7 +28,7 @@ from confluent_kafka import Consumer, KafkaError, KafkaException, Producer, Topi
 from tidemill.connectors.kafka import properties
 from tidemill.connectors.kafka.cluster import TIMEOUT, KafkaCluster
 from tidemill.connectors.kafka.failures import Login
-from tidemill.connectors.kafka.sending import PATIENCE, Record, Sending, partitions, producer
+from tidemill.connectors.kafka.sending import NOTHING, PATIENCE, Records, Sending, partitions, producer
 from tidemill.errors import CommitUnknownError, ConnectorError, StateError
 from tidemill.files.storage import Storage
 
@@ -81,11 +82,17 @@ class Transactions:
                 hint="Another 'sink.transactional-id-prefix' writes these epochs again.",
             )
 
-    def send(self, epoch: int, topics: Sequence[str], records: Callable[[], Iterable[Record]]) -> None:
+    def send(
+        self,
+        epoch: int,
+        topics: Sequence[str],
+        records: Records,
+        before: Mapping[int, Records] = NOTHING,
+    ) -> int:
         for topic in topics:
             if topic not in self._counts:
                 self.check(topic)
-        self._patiently(lambda: self._attempt(epoch, records), epoch)
+        return self._patiently(lambda: self._attempt({**before, epoch: records}), epoch)
 
     def _patiently(self, attempt: Callable[[], Found], epoch: int) -> Found:
         """Tries again while that may help."""
@@ -120,21 +127,24 @@ class Transactions:
             raise KafkaException(found.error)
         return max(int(found.offset), 0)
 
-    def _attempt(self, epoch: int, records: Callable[[], Iterable[Record]]) -> None:
+    def _attempt(self, epochs: Mapping[int, Records]) -> int:
+        """The recorded epoch as it was found."""
         client = self._producer()  # step 1
         recorded = self.recorded()  # step 2
-        if recorded >= epoch:
-            return
-        if not recorded and self.storage.stat(self.note) is not None:
-            raise self._forgotten(epoch)
-        client.begin_transaction()  # step 3
-        sending = Sending(client=client, counts=self._counts)
-        sending.all(records())
-        self._record(client, epoch)
-        self._committing = True
-        client.commit_transaction(TIMEOUT)
-        if not recorded:
+        missing = {epoch: records for epoch, records in epochs.items() if epoch > recorded}
+        if missing and not recorded and self.storage.stat(self.note) is not None:
+            raise self._forgotten(max(epochs))
+        for epoch, records in missing.items():  # step 3
+            client.begin_transaction()
+            sending = Sending(client=client, counts=self._counts)
+            sending.all(records())
+            self._record(client, epoch)
+            self._committing = True
+            client.commit_transaction(TIMEOUT)
+            self._committing = False
+        if missing and not recorded:
             self.storage.publish(self.note, lambda stream: stream.write(b""))
+        return recorded
 
     def _record(self, client: Producer, epoch: int) -> None:
         """KafkaException if the broker does not take the epoch's number in time. The call, which may never

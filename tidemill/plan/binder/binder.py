@@ -44,6 +44,7 @@ HANDLERS: Mapping[type[exp.Expr], Handler] = {
     **functions.HANDLERS,
     **over_windows.HANDLERS,
     **subqueries.HANDLERS,
+    **merge.HANDLERS,
 }
 
 

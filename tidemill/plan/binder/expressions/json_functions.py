@@ -4,7 +4,8 @@
 - ``ON EMPTY`` and ``ON ERROR``: a behaviour. DEFAULT values become further arguments, ON EMPTY's first.
 - ``WRAPPER``: WITHOUT, CONDITIONAL or UNCONDITIONAL.
 - ``NULLS``: NULL ON NULL or ABSENT ON NULL.
-- ``RAW``: the indexes of arguments that a JSON constructor made. They are JSON text, and not quoted again.
+- ``RAW``: the indexes of arguments that JSON_OBJECT, JSON_ARRAY or JSON made. They are JSON text, and not
+  quoted again. The rule ``nest_json`` adds arguments that come from a query below, and values of aggregates.
 """
 
 from __future__ import annotations
@@ -16,10 +17,9 @@ from tidemill.plan.binder.expressions.binding import ExpressionBinder, Handler
 from tidemill.plan.binder.expressions.calls import Options
 from tidemill.plan.binder.expressions.functions import bound_aggregate
 from tidemill.plan.expressions import Expr
+from tidemill.plan.rules.nest_json import raw
 from tidemill.sql import expressions as x
 from tidemill.sql.positions import position_of
-
-CONSTRUCTORS = (x.JsonObject, x.JsonArray, x.JsonObjectAgg, x.JsonArrayAgg)
 
 
 def _behaviour(node: exp.Expr, slot: str, option: str) -> Options:
@@ -67,26 +67,15 @@ def _nulls(node: exp.Expr, default: str) -> Options:
     return (("NULLS", f"{node.args.get('on_null') or default} ON NULL"),)
 
 
-def _raw(nodes: list[exp.Expr]) -> Options:
-    indexes = [str(i) for i, n in enumerate(nodes) if _makes_json(n)]
-    return (("RAW", ",".join(indexes)),) if indexes else ()
-
-
-def _makes_json(node: exp.Expr) -> bool:
-    return isinstance(node, CONSTRUCTORS) or (
-        isinstance(node, exp.Anonymous) and str(node.this).upper() == "JSON"
-    )
-
-
 def _object(binder: ExpressionBinder, node: exp.Expr) -> Expr:
     nodes = [n for pair in node.expressions for n in (pair.this, pair.expression)]
-    options = (*_nulls(node, "NULL"), *_raw(nodes))
-    return binder.call("JSON_OBJECT", binder.bind_all(nodes), node, options)
+    args = binder.bind_all(nodes)
+    return binder.call("JSON_OBJECT", args, node, (*_nulls(node, "NULL"), *raw(args)))
 
 
 def _array(binder: ExpressionBinder, node: exp.Expr) -> Expr:
-    options = (*_nulls(node, "ABSENT"), *_raw(node.expressions))
-    return binder.call("JSON_ARRAY", binder.bind_all(node.expressions), node, options)
+    args = binder.bind_all(node.expressions)
+    return binder.call("JSON_ARRAY", args, node, (*_nulls(node, "ABSENT"), *raw(args)))
 
 
 def _aggregate(binder: ExpressionBinder, node: exp.Expr) -> Expr:
@@ -97,11 +86,10 @@ def _aggregate(binder: ExpressionBinder, node: exp.Expr) -> Expr:
         name, nodes, default = "JSON_ARRAYAGG", [node.this], "ABSENT"
     if node.args.get("order") is not None:
         raise NotSupportedError(f"ORDER BY in {name} is not supported", position=position_of(node))
-    raw: Options = (("RAW", "TRUE"),) if _makes_json(nodes[-1]) else ()
     function = binder.context.environment.aggregate_function(name)
     if function is None:
         raise ValidationError(f"No match found for function signature {name}", position=position_of(node))
-    return bound_aggregate(binder, function, nodes, node, options=(*_nulls(node, default), *raw))
+    return bound_aggregate(binder, function, nodes, node, options=_nulls(node, default))
 
 
 HANDLERS: dict[type[exp.Expr], Handler] = {

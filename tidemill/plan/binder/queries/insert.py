@@ -168,7 +168,7 @@ def _sink_rows(
     expressions = []
     for position, column in enumerate(columns, start=1):
         expr = by_column_name.get(column.name, literals.null(column.type))
-        if not _assignable(expr.type, column.type):
+        if not assignable(expr.type, column.type):
             cause = f"Incompatible types for sink column '{column.name}' at position {position}."
             raise _mismatch(cause, query, columns, target, statement)
         if column.name not in by_column_name and not column.type.nullable:
@@ -205,5 +205,6 @@ def _holds_unchanged(target: t.LogicalType, source: t.LogicalType) -> bool:
     return isinstance(source, t.TimestampType) and t.without_attribute(source) == target_type
 
 
-def _assignable(source: t.LogicalType, target: t.LogicalType) -> bool:
+def assignable(source: t.LogicalType, target: t.LogicalType) -> bool:
+    """Whether INSERT writes a ``source`` value to a ``target`` column."""
     return isinstance(source, t.NullType) or casts.can_cast_implicitly(source, target)

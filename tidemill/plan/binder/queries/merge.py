@@ -2,12 +2,13 @@
 
 ``MERGE INTO t USING s ON t.k = s.k WHEN MATCHED AND s.gone THEN DELETE WHEN MATCHED THEN UPDATE SET a = s.a
 WHEN NOT MATCHED THEN INSERT VALUES (s.k, s.a)`` hands the sink the rows of ``s LEFT JOIN t``. A CASE over the
-clauses gives each column, and another one gives the kind.
+clauses gives each column, and another one gives the kind. Each value takes the column's type by itself: in
+the common type of all values, DOUBLE say, another clause's DECIMAL would lose digits.
 """
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import replace
 
 from sqlglot import exp
@@ -17,15 +18,19 @@ from tidemill.changelog.rowkind import INSERT_ONLY, KIND_COLUMN, RowKind
 from tidemill.errors import NotSupportedError, Position, ValidationError
 from tidemill.plan import nodes as n
 from tidemill.plan.binder.context import Context
-from tidemill.plan.binder.expressions.binding import QueryBinder
+from tidemill.plan.binder.expressions.binding import Clause, ExpressionBinder, Handler, QueryBinder
+from tidemill.plan.binder.expressions.calls import coerce
 from tidemill.plan.binder.queries import insert
 from tidemill.plan.binder.queries.row_changes import check_assigned, column_named, table_named
+from tidemill.plan.expressions import Expr
 from tidemill.plan.rules.determinism import is_deterministic
-from tidemill.sql.expressions import TypeSpec
+from tidemill.sql.expressions import Assigned, TypeSpec
+from tidemill.sql.positions import position_of
 from tidemill.sql.statements import Insert, Merge, MergeClause
 from tidemill.types import logical as t
 
 _MATCHED = "$matched"
+_VALUE = Clause(name="MERGE INTO")
 _KIND = Column(name=KIND_COLUMN, type=t.TinyIntType())
 _KIND_TYPE = TypeSpec(this=_KIND.type, written="TINYINT")
 
@@ -96,11 +101,28 @@ def _values(
     given: dict[str, exp.Expression] = {}
     for (name, position), value in zip(named, clause.values, strict=True):
         check_assigned(name, position, table, given, fixed if clause.action == "UPDATE" else ())
-        given[name] = value
+        given[name] = _assigned(value, name, table)
     if clause.action == "UPDATE":
         return {name: given.get(name) for name in written}
     _check_complete(given, table, clause.position)
     return {name: given.get(name, exp.Null()) for name in written}
+
+
+def _assigned(value: exp.Expression, name: str, table: CatalogTable) -> exp.Expression:
+    kind = next(column.type for column in table.written_columns if column.name == name)
+    return Assigned(this=value, to=TypeSpec(this=kind, written=str(kind)), name=name)
+
+
+def _bind_assigned(binder: ExpressionBinder, node: exp.Expr) -> Expr:
+    target: t.LogicalType = node.args["to"].logical
+    value = binder.narrowed(_VALUE).bind(node.this)
+    if not insert.assignable(value.type, target):
+        raise ValidationError(
+            f"Incompatible types for column '{node.args['name']}': {value.type} is not written to {target}",
+            position=position_of(node.this),
+            hint="Write CAST(... AS ...) around the value.",
+        )
+    return coerce(value, target)
 
 
 def _check_complete(given: dict[str, exp.Expression], table: CatalogTable, position: Position) -> None:
@@ -154,3 +176,6 @@ def _join(statement: Merge) -> exp.Join:
         kind="OUTER" if side else "INNER",
         on=statement.condition.copy(),
     )
+
+
+HANDLERS: Mapping[type[exp.Expr], Handler] = {Assigned: _bind_assigned}

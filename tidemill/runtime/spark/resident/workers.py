@@ -205,7 +205,9 @@ class ResidentWorkers:
             with self._counting:
                 self._users -= 1
             if not self._users:
-                self._end_if(lambda: not self._users, first=False)
+                with self._turns.taken():
+                    if not self._users:
+                        self._end()
 
     @contextmanager
     def beside(self, ends: Callable[[], bool]) -> Iterator[None]:
@@ -231,16 +233,16 @@ class ResidentWorkers:
         if not self._taken(width, ends):
             yield None
             return
-        job, failed = self._job, True
+        job = self._job
+        assert job is not None
         try:
             yield job
-            failed = False
+        except BaseException:
+            job.is_broken = True  # it ends after the epochs under way: nobody waits for these here
+            raise
         finally:
-            self._turns.give_back()
-            if failed:
-                self._end_if(lambda: self._job is job)
-        if job is not None:
             job.used = time.monotonic()
+            self._turns.give_back()
 
     def _taken(self, width: int, ends: Callable[[], bool]) -> bool:
         """Takes a turn beside other epochs; False if there are no workers."""
@@ -258,12 +260,6 @@ class ResidentWorkers:
             finally:
                 self._turns.give_back()
         return False
-
-    def _end_if(self, condition: Callable[[], bool], *, first: bool = True) -> None:
-        """Ends the workers after the epochs under way, if the ``condition`` holds then."""
-        with self._turns.taken(first=first):
-            if condition():
-                self._end()
 
     def _started(self, width: int, ends: Callable[[], bool]) -> _Job | None:
         if time.monotonic() < self._paused:
@@ -297,14 +293,14 @@ class ResidentWorkers:
         return ends() or self._is_wanted(group)
 
     def _watch(self, job: _Job) -> None:
-        """Gives the slots back if nobody uses them, or somebody else wants them."""
+        """Gives the slots back if nobody uses them, somebody else wants them, or a task has failed."""
         with suppress(JavaError, OSError):  # Spark itself has ended
             while job is self._job:
                 time.sleep(_WATCH_SECONDS)
-                if self._is_wanted(job.group):
+                if job.is_broken or self._is_wanted(job.group):
                     with self._turns.taken(first=True):
                         if job is self._job:
-                            self._give_way()
+                            self._end() if job.is_broken else self._give_way()
                 elif time.monotonic() > job.used + IDLE_SECONDS and self._turns.take_now(alone=True):
                     try:
                         if job is self._job:
