@@ -12,9 +12,9 @@ from typing import TYPE_CHECKING
 if TYPE_CHECKING:
     from tidemill.errors import TidemillError
     from tidemill.session.environment import TableEnvironment
-    from tidemill.session.job_client import JobClient
+    from tidemill.session.jobs.client import JobClient
     from tidemill.session.result import TableResult
-    from tidemill.session.row import Row
+    from tidemill.session.rows.row import Row
     from tidemill.session.settings import EnvironmentSettings
     from tidemill.session.statement_set import StatementSet
     from tidemill.session.table import Table
@@ -24,8 +24,8 @@ if TYPE_CHECKING:
 _PLACES = {
     "AggregateFunction": "tidemill.user_functions.kinds",
     "EnvironmentSettings": "tidemill.session.settings",
-    "JobClient": "tidemill.session.job_client",
-    "Row": "tidemill.session.row",
+    "JobClient": "tidemill.session.jobs.client",
+    "Row": "tidemill.session.rows.row",
     "StatementSet": "tidemill.session.statement_set",
     "Table": "tidemill.session.table",
     "TableEnvironment": "tidemill.session.environment",

@@ -18,7 +18,7 @@ from tidemill.client.main import main
 from tidemill.errors import ConnectorError
 from tidemill.files.private import own_directory
 from tidemill.session.environment import TableEnvironment
-from tidemill.session.job import EndedJob
+from tidemill.session.jobs.job import EndedJob
 
 pytestmark = pytest.mark.usefixtures("processes")
 

@@ -19,7 +19,7 @@ from tidemill.client.plot import Plot, bar_lines, chosen
 from tidemill.client.plot_lines import line_plot
 from tidemill.errors import ValidationError
 from tidemill.functions.text.cast import cast
-from tidemill.session import values
+from tidemill.session.rows import values
 from tidemill.types.logical import BIGINT, INT, STRING, Field, TimestampType
 
 INSERT, BEFORE, AFTER, DELETE = RowKind

@@ -16,10 +16,10 @@ from tidemill.client import json_output
 from tidemill.client.pager import Pager
 from tidemill.client.show_result import show_query
 from tidemill.config.option import Configuration
-from tidemill.session import tableau
 from tidemill.session.environment import TableEnvironment
 from tidemill.session.result import StatementKind, TableResult
-from tidemill.session.row_decoder import ChangelogRow
+from tidemill.session.rows import tableau
+from tidemill.session.rows.decoder import ChangelogRow
 from tidemill.types import logical as t
 
 ROWS = 20_000

@@ -12,8 +12,9 @@ import faulthandler
 import sys
 from pathlib import Path
 
+from tests.connectors.cdc_job import options
 from tests.connectors.postgres import Server
-from tests.connectors.test_postgres_cdc_job import INSERTS, options, statements
+from tests.connectors.test_postgres_cdc_job import INSERTS, statements
 from tests.runtime.running import Session
 from tests.runtime.victim import PYTHON, kill_python, kill_self
 

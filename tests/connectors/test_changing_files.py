@@ -18,7 +18,8 @@ from tidemill.connectors.filesystem.taken_log import SEGMENT
 from tidemill.connectors.filesystem.watching import CHECKED
 from tidemill.connectors.worker_errors import WorkerError
 from tidemill.errors import ConnectorError, StateError
-from tidemill.files.storage import FileEntry, Storage
+from tidemill.files.entries import FileEntry
+from tidemill.files.storage import Storage
 from tidemill.types import logical as t
 
 NOW = 2_000_000_000.0

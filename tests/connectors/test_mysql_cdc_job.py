@@ -4,15 +4,14 @@ from __future__ import annotations
 
 import re
 import sqlite3
-from collections.abc import Iterator
-from contextlib import contextmanager
 from pathlib import Path
 
 import pytest
 
+from tests.connectors.cdc_job import crashes, running
 from tests.connectors.mariadb import PASSWORD, USER, Server, cdc_options
 from tests.runtime.databases import jdbc_table, wait_for
-from tests.runtime.running import Crash, Session, crash_at
+from tests.runtime.running import Session
 
 DOCS = Path(__file__).parents[2] / "docs" / "cdc.md"
 INSERTS = (
@@ -50,27 +49,6 @@ def statements(server: Server, url: str) -> list[str]:
     ]
 
 
-def options(folder: Path) -> dict[str, str]:
-    return {
-        "execution.checkpointing.dir": f"{folder}/checkpoint",
-        "table.exec.mini-batch.allow-latency": "10 ms",
-        "parallelism.default": "2",
-    }
-
-
-@contextmanager
-def running(server: Server, url: str, folder: Path) -> Iterator[Session]:
-    session = Session(options(folder))
-    session.execute(*statements(server, url))
-    job = session.environment.execute_sql(INSERTS).get_job_client()
-    assert job is not None
-    try:
-        yield session
-    finally:
-        job.stop()
-        job.wait(60)
-
-
 def test_tables_are_followed_exactly_once(server: Server, spark: object, tmp_path: Path) -> None:
     """The driver dies with a snapshot planned, with it committed, and with changes planned; the tables go on
     changing. At last a batch query reads a table alone."""
@@ -87,9 +65,7 @@ def test_tables_are_followed_exactly_once(server: Server, spark: object, tmp_pat
         wait_for(lambda: sqlite(path, "SELECT * FROM copy ORDER BY id"), server.ask(NOW))
         wait_for(lambda: sqlite(path, "SELECT * FROM totals ORDER BY k"), server.ask(SUMS))
 
-    for number, step in enumerate(("planned", "committed", "planned")):
-        with pytest.raises(Crash):
-            Session(options(tmp_path), crash_at(step, 1)).execute(*statements(server, url), INSERTS)
+    for number in crashes(statements(server, url), INSERTS, tmp_path):
         server.ask(
             "BEGIN",
             f"UPDATE t SET v = v + 1, k = CONCAT('k', id % 4) WHERE id % 3 = {number}",
@@ -97,7 +73,7 @@ def test_tables_are_followed_exactly_once(server: Server, spark: object, tmp_pat
             f"INSERT INTO t VALUES ({1000 + number}, 'new', 1)",
             "COMMIT",
         )
-    with running(server, url, tmp_path) as session:
+    with running(statements(server, url), INSERTS, tmp_path) as session:
         check()
         server.ask("DELETE FROM t WHERE k = 'k1'", "UPDATE labels SET label = 'ZERO' WHERE name = 'k0'")
         check()

@@ -20,7 +20,7 @@ from tests.connectors.native import batch_session, both, failing, files, is_nati
 from tidemill.connectors.api import ReadLimit
 from tidemill.connectors.filesystem.source import FileSource
 from tidemill.connectors.formats.columnar.parquet_footer import stored_columns
-from tidemill.files.storage import FileList
+from tidemill.files.entries import FileList
 from tidemill.runtime.spark.failures import translated
 from tidemill.types import logical as t
 

@@ -7,15 +7,14 @@ import subprocess
 import sys
 import threading
 from collections.abc import Iterator
-from contextlib import contextmanager
 from pathlib import Path
 
 import pytest
 
+from tests.connectors.cdc_job import crashes, running
 from tests.connectors.postgres import Server
 from tests.connectors.postgres_cdc import cdc_table, forget_slots
 from tests.runtime.databases import jdbc_table, wait_for
-from tests.runtime.running import Crash, Session, crash_at
 
 REPOSITORY = Path(__file__).parents[2]
 INSERTS = (
@@ -53,27 +52,6 @@ def statements(server: Server) -> list[str]:
     ]
 
 
-def options(folder: Path) -> dict[str, str]:
-    return {
-        "execution.checkpointing.dir": f"{folder}/checkpoint",
-        "table.exec.mini-batch.allow-latency": "10 ms",
-        "parallelism.default": "2",
-    }
-
-
-@contextmanager
-def running(server: Server, folder: Path) -> Iterator[Session]:
-    session = Session(options(folder))
-    session.execute(*statements(server))
-    job = session.environment.execute_sql(INSERTS).get_job_client()
-    assert job is not None
-    try:
-        yield session
-    finally:
-        job.stop()
-        job.wait(60)
-
-
 def check(server: Server) -> None:
     wait_for(lambda: ask(server, COPY), ask(server, NOW))
     wait_for(lambda: ask(server, TOTALS), ask(server, SUMS))
@@ -82,14 +60,12 @@ def check(server: Server) -> None:
 def test_a_table_is_followed_exactly_once(server: Server, spark: object, tmp_path: Path) -> None:
     """The driver dies with a snapshot planned, with it committed, and with changes planned; the table goes on
     changing. At last a batch query reads the table alone."""
-    for number, step in enumerate(("planned", "committed", "planned")):
-        with pytest.raises(Crash):
-            Session(options(tmp_path), crash_at(step, 1)).execute(*statements(server), INSERTS)
+    for number in crashes(statements(server), INSERTS, tmp_path):
         assert ask(server, "SELECT COUNT(*) FROM copy") == [((0, 0, 91)[number],)]
         ask(server, f"UPDATE t SET v = v + 1, k = 'k' || id % 4 WHERE id % 3 = {number}")
         ask(server, f"DELETE FROM t WHERE id % 10 = {number}")
         ask(server, f"INSERT INTO t VALUES ({1000 + number}, 'new', 1)")
-    with running(server, tmp_path) as session:
+    with running(statements(server), INSERTS, tmp_path) as session:
         check(server)
         ask(server, "DELETE FROM t WHERE k = 'k1'")
         check(server)
@@ -121,7 +97,7 @@ def test_kills_while_the_table_changes_all_the_time(
         done.set()
         for writer in writers:
             writer.join()
-    with running(server, tmp_path):
+    with running(statements(server), INSERTS, tmp_path):
         check(server)
 
 

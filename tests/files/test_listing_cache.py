@@ -15,7 +15,8 @@ from tidemill.connectors.filesystem.listing import list_files, seen_files
 from tidemill.errors import ConnectorError
 from tidemill.files import listing_cache
 from tidemill.files import storage as storage_module
-from tidemill.files.storage import FileEntry, Storage
+from tidemill.files.entries import FileEntry
+from tidemill.files.storage import Storage
 
 TICK = 0.03
 """Seconds after which this machine's file systems surely give a change another time."""

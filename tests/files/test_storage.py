@@ -16,8 +16,9 @@ import pytest
 from tests.google_store import google_bucket
 from tests.object_store import bucket
 from tidemill.errors import ConnectorError, NotSupportedError, ValidationError
+from tidemill.files.entries import FileEntry, FileList
 from tidemill.files.exclusive import exclusive
-from tidemill.files.storage import FileEntry, FileList, Storage
+from tidemill.files.storage import Storage
 from tidemill.state.storage import StateFiles
 
 

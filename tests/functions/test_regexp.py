@@ -85,7 +85,13 @@ LITERAL_PATTERNS = [
     *_cases("REGEXP", (("a", "["), False), ((None, "["), None)),
     *_cases("REGEXP_REPLACE", (("abc", "[", "-"), None)),
     *_cases("REGEXP_EXTRACT", (("foo", "(foo", 0), None), (("foo", "(foo)", 2), None)),
+    *_cases(
+        "REGEXP_EXTRACT",
+        (("foo", "(foo)", Typed("1", t.INT)), "foo"),
+        (("foo", "(foo)", Typed("2", t.INT)), None),
+    ),
     *_cases("REGEXP_EXTRACT_ALL", (("a1b2", "x"), None), (("a", "("), None)),
+    *_cases("REGEXP_EXTRACT_ALL", (("a1b2", "([a-z])", Typed("2", t.INT)), None)),
     *_cases("REGEXP_COUNT", (("a", "("), None)),
 ]
 SIMILAR = [

@@ -34,9 +34,9 @@ from tidemill.runtime.progress import (
 )
 from tidemill.session.history.records import Records
 from tidemill.session.history.watch import EPOCHS, JOBS, JobWatch
-from tidemill.session.job import EndedJob
-from tidemill.session.jobs import Jobs
-from tidemill.sql.shown import LONGEST, shown_statement
+from tidemill.session.jobs.job import EndedJob
+from tidemill.session.jobs.started import Jobs
+from tidemill.sql.redaction import LONGEST, redacted_statement
 
 Ask = Callable[..., tuple[int, dict[str, str], Any]]
 GATE = Gate()
@@ -186,13 +186,13 @@ def test_a_script_falls_into_statements(ask: Ask) -> None:
     ],
 )
 def test_what_is_shown_of_a_statement(statement: str, shown: str) -> None:
-    assert shown_statement(statement) == shown
+    assert redacted_statement(statement) == shown
 
 
 def test_a_secret_at_the_end_of_what_is_shown_is_not_cut_open() -> None:
     start = "SELECT 1 WHERE 'password' = '"
     for before in (LONGEST - len(start) - 3, LONGEST - len(start) - 1, LONGEST - len(start)):
-        text = shown_statement(" " * before + start + "hunter2' AND 1 = 1")
+        text = redacted_statement(" " * before + start + "hunter2' AND 1 = 1")
         assert "hun" not in text
         assert text.endswith("…")
 

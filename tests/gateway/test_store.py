@@ -20,17 +20,17 @@ from tidemill.config.option import Configuration
 from tidemill.connectors.jdbc.urls import patience
 from tidemill.errors import SetupError, StateError
 from tidemill.gateway.security.keys import seal_by
-from tidemill.gateway.service.persistence import Keeping
+from tidemill.gateway.service.persistence import StoredMemory
 from tidemill.gateway.service.results import Results
 from tidemill.gateway.store.store import KeptJob, KeptOperation, KeptSession, Store
 from tidemill.gateway.store.tables import JOBS, METADATA, OPERATIONS, SESSIONS, VERSIONS
 from tidemill.gateway.store.writer import Rows, Writer
 from tidemill.runtime.job.plan import PlanNode, PlanRole
 from tidemill.runtime.progress import EpochProgress, JobBegun, JobFailed, NodeProgress
-from tidemill.session.catalogs.places import sqlite_url
+from tidemill.session.catalogs.locations import sqlite_url
 from tidemill.session.environment import TableEnvironment
 from tidemill.session.history.watch import JobLook, JobWatch
-from tidemill.session.jobs import ENDED
+from tidemill.session.jobs.started import ENDED
 from tidemill.session.snapshot import restored, taken
 
 THEN = dt.datetime(2026, 1, 2, 3, 4, 5, 6_000, tzinfo=dt.UTC)
@@ -165,7 +165,9 @@ def test_a_database_that_says_nothing_is_given_up() -> None:
 
 def test_of_ended_jobs_the_last_are_kept(tmp_path: Path) -> None:
     store = Store.open(sqlite_url(str(tmp_path / "g.db")))
-    keeping = Keeping(store=store, results=Results(Configuration({}), str(tmp_path)), jobs_folder="/jobs")
+    keeping = StoredMemory(
+        store=store, results=Results(Configuration({}), str(tmp_path)), jobs_folder="/jobs"
+    )
     later = [THEN + dt.timedelta(seconds=n) for n in range(ENDED + 2)]
     store.put_job(replace(JOB, place="running"))
     for n, started in enumerate(later):
@@ -291,7 +293,7 @@ def test_what_was_seen_of_a_job_is_kept(url: str, tmp_path: Path) -> None:
     assert look is not None
     store = Store.open(url)
     results = Results(Configuration({}), str(tmp_path))
-    keeping = Keeping(store=store, results=results, jobs_folder=str(tmp_path))
+    keeping = StoredMemory(store=store, results=results, jobs_folder=str(tmp_path))
     keeping.job_seen("/p", JobLook(name="before"))
     keeping.job_seen("/p", look)
     assert keeping.job_history("/p") == look

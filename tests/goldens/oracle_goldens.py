@@ -22,7 +22,7 @@ from tidemill.client import json_output
 from tidemill.client.script import read_script
 from tidemill.runtime.progress import EpochProgress
 from tidemill.session.environment import TableEnvironment
-from tidemill.session.job import JobHandle
+from tidemill.session.jobs.job import JobHandle
 from tidemill.sql.parser import parse_statement
 from tidemill.sql.splitter import split
 

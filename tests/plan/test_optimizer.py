@@ -422,6 +422,12 @@ def _of_t(condition: str) -> str:
             True,
         ),
         ("SELECT JSON_ARRAYAGG(j) AS x FROM (SELECT JSON_ARRAY(v) AS j FROM t)", True),
+        ("SELECT JSON_ARRAY(j) AS x FROM (SELECT JSON_ARRAY(v) AS j FROM t ORDER BY id LIMIT 1)", True),
+        (
+            "SELECT JSON_ARRAY(j) AS x FROM (SELECT JSON_ARRAY() AS j UNION ALL SELECT JSON_ARRAY(v) FROM t)",
+            True,
+        ),
+        ("SELECT JSON_ARRAY(j) AS x FROM (SELECT DISTINCT JSON_ARRAY(v) AS j FROM t)", False),
         ("SELECT JSON_OBJECTAGG(KEY s VALUE JSON_ARRAY(v)) AS x FROM t", True),
         ("SELECT JSON_ARRAY(JSON_ARRAYAGG(v)) AS x FROM t GROUP BY g", False),
         ("SELECT JSON_ARRAYAGG(j) AS x FROM (SELECT JSON_ARRAYAGG(v) AS j FROM t GROUP BY g)", False),
@@ -436,3 +442,22 @@ def test_json_made_by_json_functions_is_not_quoted_again(query: str, nested: boo
     """As Flink 2.3 answers these queries."""
     options = re.findall(r"\('RAW', '([^']*)'\)", str(plan_of(query)))
     assert bool(options) == nested
+
+
+def test_format_json_is_refused() -> None:
+    for call in ("JSON_OBJECT('a' VALUE s FORMAT JSON)", "JSON_VALUE(s FORMAT JSON, '$.a')"):
+        with pytest.raises(NotSupportedError, match="FormatJson"):
+            plan_of(f"SELECT {call} AS x FROM t")
+
+
+def test_group_by_distinct_leaves_out_equal_sets() -> None:
+    (expand,) = find(
+        plan_of("SELECT g, SUM(v) AS x FROM t GROUP BY DISTINCT ROLLUP (g), ROLLUP (g)"), n.Expand
+    )
+    assert isinstance(expand, n.Expand)
+    assert len(expand.projections) == 2
+    (every,) = find(plan_of("SELECT g, SUM(v) AS x FROM t GROUP BY ROLLUP (g), ROLLUP (g)"), n.Expand)
+    assert isinstance(every, n.Expand)
+    assert len(every.projections) == 4
+    once = plan_of("SELECT g, SUM(v) AS x FROM t GROUP BY DISTINCT GROUPING SETS ((g), (g))")
+    assert find(once, n.Expand) == []

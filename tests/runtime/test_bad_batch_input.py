@@ -170,7 +170,8 @@ def test_a_file_that_is_replaced_while_it_is_read(
         return grouped(*args)
 
     with monkeypatch.context() as patched:
-        patched.setattr("tidemill.runtime.batch_job.grouped", replacing)
+        for module in ("query", "insert"):
+            patched.setattr(f"tidemill.runtime.batch.{module}.grouped", replacing)
         for query in ("SELECT n, m FROM odd", "INSERT INTO copy SELECT n, m FROM odd"):
             with pytest.raises(TidemillError, match=rf"File {file} has changed while it was read"):
                 ask(session, "SET 'table.dml-sync' = 'true'", query)

@@ -8,7 +8,7 @@ import pytest
 from pyspark.sql import SparkSession
 
 from tidemill.session.environment import TableEnvironment
-from tidemill.session.frames import folded
+from tidemill.session.rows.pandas_frames import folded
 
 ROWS = "a,2020-01-01 00:00:01,2020-01-01 00:00:09,{}\n"
 NEWEST = (

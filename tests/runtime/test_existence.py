@@ -18,7 +18,7 @@ from tidemill.plan.optimizer import optimize
 from tidemill.runtime.spark.batch_frames.existence import existence
 from tidemill.session import planning
 from tidemill.session.environment import TableEnvironment
-from tidemill.session.frames import folded
+from tidemill.session.rows.pandas_frames import folded
 from tidemill.sql import statements as s
 from tidemill.sql.parser import parse_statement
 

@@ -13,7 +13,7 @@ from tidemill.connectors.api import Offset, ReadLimit, Source
 from tidemill.physical.batch.nodes import TableSourceScan
 from tidemill.physical.batch.portions import limit_by_portions
 from tidemill.physical.nodes import PhysicalNode, SortLimit
-from tidemill.runtime.limited_rows import Stretch, limited_rows
+from tidemill.runtime.batch.limited_rows import Stretch, limited_rows
 from tidemill.types import logical as t
 from tidemill.types.logical import Field
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from tests.runtime.changing_query import CLICKS, session
+from tests.runtime.evolution.changing_query import CLICKS, session
 from tidemill.errors import NotSupportedError
 from tidemill.plan.optimizer import optimize
 from tidemill.runtime.replay.clock import refuse_moving

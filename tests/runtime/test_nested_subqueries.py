@@ -17,7 +17,7 @@ from tests.plan.differential_subqueries import of_sqlite
 from tests.session.environments import new_session
 from tests.tiers import sampled
 from tidemill.session.environment import TableEnvironment
-from tidemill.session.frames import folded
+from tidemill.session.rows.pandas_frames import folded
 
 Row = tuple[int | None, int | None]
 

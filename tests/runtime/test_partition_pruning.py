@@ -9,7 +9,7 @@ import pytest
 from pyspark.sql import DataFrame, SparkSession
 
 from tests.session.environments import ask, new_session
-from tidemill.runtime import batch_job
+from tidemill.runtime.batch import recording
 from tidemill.runtime.progress import JobEvent, PartitionsRead, unheard
 from tidemill.session import execution, planning
 from tidemill.session.environment import TableEnvironment
@@ -125,7 +125,7 @@ def test_what_was_read_is_told_to_who_listens(
         asked.append(job)
         return []
 
-    monkeypatch.setattr(batch_job, "partitions_read", noted)
+    monkeypatch.setattr(recording, "partitions_read", noted)
     environment.execute_sql("SET 'execution.runtime-mode' = 'batch'")
     query = "SELECT COUNT(*) FROM facts WHERE dt < DATE '2024-01-10'"
     monkeypatch.setattr(environment.context, "on_event", unheard)

@@ -8,7 +8,7 @@ from typing import cast
 import pytest
 
 from tidemill.connectors.api import Offset, Splits, SplitSource
-from tidemill.runtime.event_time.splits import busy_splits, idle_splits
+from tidemill.runtime.event_time.epochs import busy_splits, idle_splits
 
 
 @dataclass(frozen=True)

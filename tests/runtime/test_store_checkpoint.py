@@ -17,7 +17,8 @@ from tests.object_store import bucket, faulty_server
 from tests.runtime.test_checkpoint import IDENTITY, commit
 from tidemill.errors import NotSupportedError, StateError
 from tidemill.files.cache import executor_cache
-from tidemill.files.storage import FileEntry, Storage
+from tidemill.files.entries import FileEntry
+from tidemill.files.storage import Storage
 from tidemill.runtime.checkpoint.directory import CheckpointDirectory
 from tidemill.runtime.checkpoint.epochs import EpochPlan
 from tidemill.runtime.checkpoint.origin import Origin

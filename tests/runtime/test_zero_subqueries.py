@@ -16,7 +16,7 @@ from pyspark.sql import SparkSession
 from tests.session.environments import new_session
 from tests.tiers import sampled
 from tidemill.session.environment import TableEnvironment
-from tidemill.session.frames import folded
+from tidemill.session.rows.pandas_frames import folded
 
 Values = list[float | None]
 Asked = tuple[tuple[str, list[tuple[Any, ...]]], ...]

@@ -33,7 +33,7 @@ from tidemill.files.storage import Storage
 from tidemill.runtime.checkpoint.directory import CheckpointDirectory
 from tidemill.runtime.checkpoint.savepoint import Savepoint
 from tidemill.session.environment import TableEnvironment
-from tidemill.session.job import JobHandle
+from tidemill.session.jobs.job import JobHandle
 
 REPOSITORY = Path(__file__).parents[2]
 NEW = COUNTED.replace("FROM t", "FROM t WHERE v > 5")

@@ -19,7 +19,7 @@ from tidemill.files.storage import Storage
 from tidemill.runtime.checkpoint.directory import CheckpointDirectory
 from tidemill.runtime.checkpoint.records import Records
 from tidemill.session.environment import TableEnvironment
-from tidemill.session.job import JobHandle
+from tidemill.session.jobs.job import JobHandle
 
 __all__ = ["folder"]
 BACKFILL = {"tidemill__evolution": "backfill"}

@@ -14,7 +14,7 @@ from pyspark.sql import SparkSession
 from tests.session.environments import ask
 from tidemill.errors import StateError
 from tidemill.session.environment import TableEnvironment
-from tidemill.session.job import JobHandle
+from tidemill.session.jobs.job import JobHandle
 
 SECONDS = 300.0
 KEYS = 60

@@ -11,9 +11,9 @@ import pytest
 from tidemill.changelog.rowkind import RowKind
 from tidemill.errors import ExecutionError
 from tidemill.functions.text.cast import cast
-from tidemill.session import tableau, values
-from tidemill.session.frames import folded, folded_pandas
-from tidemill.session.row_decoder import ChangelogRow, rows_of
+from tidemill.session.rows import tableau, values
+from tidemill.session.rows.decoder import ChangelogRow, rows_of
+from tidemill.session.rows.pandas_frames import folded, folded_pandas
 from tidemill.types import logical as t
 
 FIELDS = (t.Field("k", t.STRING), t.Field("n", t.BIGINT))

@@ -10,8 +10,8 @@ from zoneinfo import ZoneInfo
 import pytest
 
 from tidemill.functions.text.cast import cast
-from tidemill.session import values
-from tidemill.session.row import Row
+from tidemill.session.rows import values
+from tidemill.session.rows.row import Row
 from tidemill.types import logical as t
 
 BERLIN = ZoneInfo("Europe/Berlin")

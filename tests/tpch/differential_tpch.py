@@ -15,7 +15,7 @@ from pyspark.sql import DataFrame, SparkSession
 from tests.tpch.data import write
 from tests.tpch.queries import QUERIES, TABLES, create_tables
 from tidemill.session.environment import TableEnvironment
-from tidemill.session.frames import folded
+from tidemill.session.rows.pandas_frames import folded
 
 pytestmark = pytest.mark.thorough
 

@@ -54,7 +54,7 @@ class Distribution:
     buckets: int | None = None
 
     @property
-    def shown(self) -> str:
+    def ddl(self) -> str:
         """As SHOW CREATE TABLE has it."""
         names = ", ".join("`" + name.replace("`", "``") + "`" for name in self.columns)
         by = f" BY {self.kind}({names})" if names else ""
@@ -69,7 +69,7 @@ class Partition:
     options: tuple[tuple[str, str], ...] = ()
 
     @property
-    def shown(self) -> str:
+    def spec(self) -> str:
         """As SHOW PARTITIONS has it."""
         return "/".join(f"{name}={value}" for name, value in self.values)
 

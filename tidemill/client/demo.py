@@ -26,8 +26,8 @@ from tidemill.changelog.rowkind import RowKind
 from tidemill.client.demo_gateway import show_gateway
 from tidemill.runtime.progress import EpochProgress
 from tidemill.session.environment import TableEnvironment
-from tidemill.session.frames import folded
 from tidemill.session.result import TableResult
+from tidemill.session.rows.pandas_frames import folded
 
 COUNTRIES = ("Brazil", "France", "India", "Japan", "Kenya", "Norway")
 EPOCHS = 5

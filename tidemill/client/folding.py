@@ -12,7 +12,7 @@ from dataclasses import dataclass, field
 from typing import Any, Self
 
 from tidemill.changelog.rowkind import RowKind
-from tidemill.session.row_decoder import ChangelogRow
+from tidemill.session.rows.decoder import ChangelogRow
 
 Row = tuple[Any, ...]
 

@@ -25,9 +25,9 @@ from typing import Any, TextIO
 
 from tidemill.client.script import read_script
 from tidemill.errors import InternalError, TidemillError
-from tidemill.session import values
 from tidemill.session.environment import TableEnvironment
 from tidemill.session.result import StatementKind, TableResult
+from tidemill.session.rows import values
 from tidemill.sql.parser import parse_statement
 from tidemill.sql.splitter import Piece, split
 

@@ -15,7 +15,7 @@ from typing import Protocol, TextIO
 from tidemill.changelog.rowkind import RowKind
 from tidemill.client.folding import Row
 from tidemill.client.progress import Ticker
-from tidemill.session.row_decoder import ChangelogRow
+from tidemill.session.rows.decoder import ChangelogRow
 
 _BELOW = 2
 """Lines that stay free: for the cursor, and for what a job prints."""

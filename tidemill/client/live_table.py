@@ -10,9 +10,9 @@ from typing import TextIO
 from tidemill.changelog.rowkind import RowKind
 from tidemill.client.folding import Folding, Row
 from tidemill.client.live import Live
-from tidemill.session import tableau
-from tidemill.session.row_decoder import ChangelogRow
-from tidemill.session.tableau import Show, cut
+from tidemill.session.rows import tableau
+from tidemill.session.rows.decoder import ChangelogRow
+from tidemill.session.rows.tableau import Show, cut
 from tidemill.types.logical import Field
 
 _FRAME = 5

@@ -17,7 +17,7 @@ from tidemill.changelog.rowkind import RowKind
 from tidemill.client.folding import Folding, Row
 from tidemill.client.plot_lines import Points, line_plot
 from tidemill.errors import ValidationError
-from tidemill.session.tableau import NULL, cut, visible
+from tidemill.session.rows.tableau import NULL, cut, visible
 from tidemill.types import logical as t
 from tidemill.types.logical import Field
 

@@ -8,7 +8,7 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 from itertools import groupby
 
-from tidemill.session.tableau import cut
+from tidemill.session.rows.tableau import cut
 
 Points = dict[str, list[tuple[float, float]]]
 """By line, ``(x, y)`` by growing x."""

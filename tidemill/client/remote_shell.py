@@ -37,7 +37,7 @@ from tidemill.config.table_options import MAX_COLUMN_WIDTH
 from tidemill.errors import TidemillError
 from tidemill.gateway.endpoints.rest.types import type_of
 from tidemill.session.result import UNCUT, StatementKind, TableResult
-from tidemill.session.row_decoder import ChangelogRow
+from tidemill.session.rows.decoder import ChangelogRow
 from tidemill.sql.splitter import Piece, split
 from tidemill.types.logical import Field
 

@@ -10,7 +10,7 @@ from dataclasses import dataclass, field
 
 from tidemill.client import json_output, table_output
 from tidemill.client.own_jobs import answered_for
-from tidemill.client.run_watch import RunWatch, shown
+from tidemill.client.run_watch import RunWatch, serving
 from tidemill.client.script import read_script, script_folders
 from tidemill.client.terminal import shown_apart, warnings_shown
 from tidemill.config.execution_options import CHECKPOINT_DIRECTORY
@@ -52,7 +52,7 @@ def run_files(request: RunRequest) -> int:
     """The exit status: 0 in JSON format, else 1 after the first script that failed."""
     runner: Callable[[str, RunRequest, RunWatch], bool] = _run_json if request.json else _run_table
     watch = RunWatch.of(Configuration(request.options))
-    with warnings_shown(), shown(watch, metrics_at=request.metrics_at, console_at=request.console_at):
+    with warnings_shown(), serving(watch, metrics_at=request.metrics_at, console_at=request.console_at):
         return 0 if all(runner(file, request, watch) for file in request.files) else 1
 
 

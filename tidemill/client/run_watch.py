@@ -21,8 +21,8 @@ from tidemill.session.history.job_metrics import TEXT_FORMAT, JobMetrics, promet
 from tidemill.session.history.keeper import Keeper, own_records
 from tidemill.session.history.records import Records
 from tidemill.session.history.watch import JobWatch
-from tidemill.session.job import EndedJob
-from tidemill.session.jobs import Jobs, StartedJob
+from tidemill.session.jobs.job import EndedJob
+from tidemill.session.jobs.started import Jobs, StartedJob
 
 LOCAL = "127.0.0.1"
 _CONSOLE = "tidemill.client.run_console"
@@ -73,7 +73,7 @@ class _Query(EndedJob):
 
 
 @contextmanager
-def shown(watch: RunWatch, *, metrics_at: str, console_at: str) -> Iterator[None]:
+def serving(watch: RunWatch, *, metrics_at: str, console_at: str) -> Iterator[None]:
     """``metrics_at``, ``console_at``: ``[HOST:]PORT``, '' for neither. SetupError where it is taken."""
     with ExitStack() as servers:
         if metrics_at:

@@ -40,7 +40,7 @@ from tidemill.config.option import Configuration
 from tidemill.errors import Position, SqlSyntaxError, TidemillError
 from tidemill.session.environment import TableEnvironment
 from tidemill.session.history.keeper import Keeper, own_records
-from tidemill.session.job import JobHandle
+from tidemill.session.jobs.job import JobHandle
 from tidemill.session.result import StatementKind, TableResult
 from tidemill.sql.lexer import UnclosedError, tokens
 from tidemill.sql.parser import parse_statement

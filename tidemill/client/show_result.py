@@ -17,9 +17,9 @@ from tidemill.client.plot import Plot
 from tidemill.client.progress import undisturbed
 from tidemill.config import client_options
 from tidemill.config.option import Configuration
-from tidemill.session import tableau
 from tidemill.session.result import TableResult
-from tidemill.session.row_decoder import ChangelogRow
+from tidemill.session.rows import tableau
+from tidemill.session.rows.decoder import ChangelogRow
 
 
 def show_query(result: TableResult, config: Configuration, out: TextIO, pager: Pager | None = None) -> None:

@@ -18,8 +18,8 @@ from tidemill.changelog.rowkind import KIND_COLUMN, RowKind
 from tidemill.dbapi.errors import NotSupportedError
 from tidemill.dbapi.values import row_reader
 from tidemill.gateway.endpoints.rest.types import type_of
-from tidemill.session.row_decoder import column_values
-from tidemill.session.values import python_value
+from tidemill.session.rows.decoder import column_values
+from tidemill.session.rows.values import python_value
 from tidemill.types import logical as t
 from tidemill.types.physical import arrow_type
 

@@ -11,7 +11,7 @@ from functools import singledispatch
 from typing import Any
 
 from tidemill.dbapi.errors import ProgrammingError
-from tidemill.session.row import Row
+from tidemill.session.rows.row import Row
 from tidemill.sql.lexer import Kind, tokens
 
 Date, Time, Timestamp, Binary = dt.date, dt.time, dt.datetime, bytes

@@ -15,7 +15,8 @@ import time
 from dataclasses import dataclass, field
 from pathlib import Path
 
-from tidemill.files.storage import FileList, Storage
+from tidemill.files.entries import FileList
+from tidemill.files.storage import Storage
 
 _OWN = frozenset({"ext2", "ext3", "ext4", "xfs", "f2fs", "tmpfs", "overlay"})
 """File systems that only this machine writes to, and that give a changed directory a new time."""

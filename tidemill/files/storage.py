@@ -11,11 +11,9 @@ from __future__ import annotations
 import errno
 import os
 import shutil
-import stat
 import uuid
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
-from contextlib import suppress
 from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import Self, TypeVar
@@ -23,7 +21,9 @@ from typing import Self, TypeVar
 import pyarrow as pa
 from pyarrow import fs
 
-from tidemill.files.fence import OPEN, Fence, Look
+from tidemill.files.entries import FileEntry, FileList
+from tidemill.files.fence import OPEN, Fence
+from tidemill.files.local_disk import file_entry, local_files, make_directories, missing_directories, sync
 from tidemill.files.systems import GCS_SCHEME, HDFS_SCHEMES, S3_SCHEMES, SETTINGS, is_local, resolve
 
 TEMPORARY = ".tmp-"
@@ -33,49 +33,12 @@ AT_ONCE = 32
 _MANY = 500
 """Files that two threads look at in half the time; to start one takes as long as to look at fifty."""
 
-_TRIES = 20
 _PIECE = 8 << 20
 _NO_LINKS = (errno.EXDEV, errno.EPERM, errno.EMLINK, errno.ENOTSUP, errno.ENOSYS)
 """Another disk, or one that has no hard links."""
 
 T = TypeVar("T")
 R = TypeVar("R")
-Links = tuple[str, ...]
-"""Where the links lead that a listing went through on its way."""
-
-
-@dataclass(frozen=True, slots=True, order=True)
-class FileEntry:
-    """``modified`` in nanoseconds since 1970 (object stores give whole seconds)."""
-
-    path: str
-    size: int
-    modified: int
-
-
-class FileList(tuple[FileEntry, ...]):
-    """Files of a listing, by thousands: what is asked of them all is computed once."""
-
-    @cached_property
-    def size(self) -> int:
-        """Bytes of all."""
-        return sum(file.size for file in self)
-
-    @cached_property
-    def folders(self) -> frozenset[str]:
-        """The directories that they lie in."""
-        return frozenset(file.path.rpartition("/")[0] for file in self)
-
-    @cached_property
-    def _hash(self) -> int:
-        return super().__hash__()
-
-    def __hash__(self) -> int:
-        return self._hash
-
-    def __reduce__(self) -> tuple[type[FileList], tuple[tuple[FileEntry, ...]]]:
-        """Another process computes other hashes."""
-        return FileList, (tuple(self),)
 
 
 @dataclass(frozen=True)
@@ -164,7 +127,7 @@ class Storage:
         """``stat`` of each."""
         if not self.is_local:
             return self.each(self.stat, relatives)
-        return [_stat(self.absolute(relative), relative) for relative in relatives]
+        return [file_entry(self.absolute(relative), relative) for relative in relatives]
 
     def are(self, files: FileList) -> bool:
         """Whether all ``files``, of this machine, are there as they were listed."""
@@ -219,7 +182,15 @@ class Storage:
         directory that it lies in: its files would be there without end.
         """
         if self.is_local:
-            yield from self._local_files(relative, recursive, enters, misses, sees)
+            yield from local_files(
+                self.absolute,
+                self.fence,
+                relative,
+                recursive=recursive,
+                enters=enters,
+                misses=misses,
+                sees=sees,
+            )
             return
         skip = len(self.root.rstrip("/")) + 1
         by_directory = recursive and self.scheme in HDFS_SCHEMES
@@ -233,45 +204,6 @@ class Storage:
                     continue
                 elif enters is None or enters(info.base_name):
                     left.append(info.path)
-
-    def _local_files(
-        self,
-        relative: str,
-        recursive: bool,
-        enters: Callable[[str], bool] | None,
-        misses: Callable[[str], bool] | None,
-        sees: Callable[[str], None] | None,
-    ) -> Iterator[FileEntry]:
-        """``files`` on a local disk: a directory and its entries are asked for what is needed alone."""
-        left: list[tuple[str, Links]] = [(relative, ())]
-        look = Look(self.fence)
-        while left:
-            directory, links = left.pop()
-            if sees is not None:
-                sees(directory)
-            prefix = f"{directory}/" if directory else ""
-            for entry in _entries(self.absolute(directory)):
-                path = prefix + entry.name
-                if entry.is_file():
-                    yield from _found(entry, path, look)
-                elif entry.is_dir():
-                    if recursive and (enters is None or enters(entry.name)):
-                        _check(entry, look, leads=entry.is_symlink())
-                        left.append((path, self._links(entry, links)))
-                else:
-                    if sees is not None:
-                        sees(path)
-                    if misses is not None and misses(entry.name):
-                        check_link(entry.path)
-
-    def _links(self, entry: os.DirEntry[str], links: Links) -> Links:
-        """``links`` and where the directory ``entry`` leads to, where that is one."""
-        if not entry.is_symlink():
-            return links
-        target, lies_in = os.path.realpath(entry.path), os.path.realpath(os.path.dirname(entry.path))
-        if target in links or f"{lies_in}/".startswith(f"{target.rstrip('/')}/"):
-            raise OSError(errno.ELOOP, "A link leads back to a directory that it lies in", entry.path)
-        return (*links, target)
 
     def _below(self, path: str, recursive: bool) -> list[fs.FileInfo]:
         """What a directory has, nothing when it is not there."""
@@ -362,8 +294,8 @@ class Storage:
             if self.scheme != GCS_SCHEME:  # which has none, and would only get an object of that name
                 self.system.create_dir(self.absolute(relative), recursive=True)
             return
-        made = list(_missing(self.absolute(relative)))
-        _make(self.absolute(relative))
+        made = list(missing_directories(self.absolute(relative)))
+        make_directories(self.absolute(relative))
         for path in made if self.durable else ():
             sync(os.path.dirname(path))
 
@@ -412,83 +344,3 @@ def _pour(source: pa.NativeFile, into: pa.NativeFile) -> None:
 
 def _entry(info: fs.FileInfo, relative: str) -> FileEntry:
     return FileEntry(relative, info.size, info.mtime_ns or 0)
-
-
-def _entries(path: str) -> list[os.DirEntry[str]]:
-    """What a local directory has, nothing when it is not there. OSError where a name is not UTF-8."""
-    try:
-        with os.scandir(path) as found:
-            entries = list(found)
-    except FileNotFoundError:
-        return []
-    except NotADirectoryError:
-        if os.path.exists(path):
-            raise
-        return []  # it would lie below a file
-    odd = next((entry for entry in entries if not entry.name.isascii() and not _is_utf8(entry.name)), None)
-    if odd is not None:
-        raise OSError(errno.EILSEQ, "A file's name is not UTF-8", ascii(odd.path))
-    return entries
-
-
-def _is_utf8(name: str) -> bool:
-    try:
-        name.encode()
-    except UnicodeEncodeError:
-        return False
-    return True
-
-
-def _found(entry: os.DirEntry[str], path: str, look: Look) -> Iterator[FileEntry]:
-    """Nothing where the file has gone since its directory was listed."""
-    try:
-        found = entry.stat()
-    except FileNotFoundError:
-        return
-    _check(entry, look, leads=found.st_nlink > 1 or entry.is_symlink())
-    yield FileEntry(path, found.st_size, found.st_mtime_ns)
-
-
-def _check(entry: os.DirEntry[str], look: Look, *, leads: bool) -> None:
-    """OSError where ``entry``, if it ``leads`` elsewhere, does so beyond the fence."""
-    if leads and not look.permits(entry.path):
-        raise OSError(errno.EACCES, "A link leads to a path that this session may not use", entry.path)
-
-
-def _stat(path: str, relative: str) -> FileEntry | None:
-    """None where a local path is no file."""
-    try:
-        found = os.stat(path)
-    except (FileNotFoundError, NotADirectoryError):
-        return None
-    return FileEntry(relative, found.st_size, found.st_mtime_ns) if stat.S_ISREG(found.st_mode) else None
-
-
-def check_link(path: str) -> None:
-    """OSError where a local path is a link that leads nowhere."""
-    if not os.path.exists(path) and os.path.islink(path):
-        raise OSError(errno.ENOENT, "A link leads nowhere", path)
-
-
-def _missing(path: str) -> Iterator[str]:
-    """``path`` and its parents that are not there, the deepest first."""
-    while not os.path.isdir(path) and path != os.path.dirname(path):
-        yield path
-        path = os.path.dirname(path)
-
-
-def _make(path: str) -> None:
-    """A directory with its parents, also where somebody removes some that were empty meanwhile."""
-    for _ in range(_TRIES):
-        with suppress(FileNotFoundError):
-            return os.makedirs(path, exist_ok=True)
-    os.makedirs(path, exist_ok=True)
-
-
-def sync(path: str) -> None:
-    """Forces a local file, or the names in a directory, to disk."""
-    descriptor = os.open(path, os.O_RDONLY)
-    try:
-        os.fsync(descriptor)
-    finally:
-        os.close(descriptor)

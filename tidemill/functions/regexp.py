@@ -68,7 +68,12 @@ def _with_group(body: Callable[[str, str, str, bool], str], default: int) -> Tra
             return null
         skips = number != 0 and (not isinstance(source, str) or may_skip_groups(source))
         result = share(text, lambda s: body(s, pattern, group, skips))
-        return result if isinstance(number, int) else f"CASE WHEN {group} < 0 THEN {null} ELSE {result} END"
+        if isinstance(number, int):
+            return result
+        absent = f"{group} < 0"
+        if isinstance(source, str):
+            absent += f" OR {group} > {group_count(source)}"
+        return f"CASE WHEN {absent} THEN {null} ELSE {result} END"
 
     return translate
 

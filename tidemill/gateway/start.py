@@ -38,7 +38,7 @@ from tidemill.gateway.log import escape_controls, log_to_standard_error
 from tidemill.gateway.proposed import renamed
 from tidemill.gateway.security.keys import seal_by
 from tidemill.gateway.security.reach import check_reach, reach_of
-from tidemill.gateway.service.persistence import Keeping
+from tidemill.gateway.service.persistence import StoredMemory
 from tidemill.gateway.service.results import Results
 from tidemill.gateway.service.service import Gateway
 from tidemill.gateway.service.sessions import Session
@@ -49,12 +49,12 @@ from tidemill.gateway.store.store import KeptJob, KeptSession, Store
 from tidemill.runtime.restarts.job import RestartingJob
 from tidemill.runtime.spark.session import spark_application
 from tidemill.runtime.spark.settings import MASTER, is_within_machine, spark_settings
-from tidemill.session.catalogs.places import sqlite_url, state_directory
+from tidemill.session.catalogs.locations import sqlite_url, state_directory
 from tidemill.session.context import SessionContext
 from tidemill.session.history.keeper import Keeper, own_records
 from tidemill.session.history.records import Records
-from tidemill.session.job import EndedJob, JobHandle
-from tidemill.session.jobs import Jobs
+from tidemill.session.jobs.job import EndedJob, JobHandle
+from tidemill.session.jobs.started import Jobs
 from tidemill.session.permissions import Permissions
 from tidemill.sql.parser import parse_statement
 
@@ -131,7 +131,7 @@ class GatewayProcess:
     _jobs: dict[str, Jobs] = field(default_factory=dict)
     gateway: Gateway = field(init=False)
     _lock: TextIO = field(init=False)
-    _memory: Keeping = field(init=False)
+    _memory: StoredMemory = field(init=False)
     _results: Results = field(init=False)
     _url: str = field(init=False)
     _seal: Seal = field(init=False)
@@ -152,7 +152,7 @@ class GatewayProcess:
         self._url = self.config.read(g.STORE) or sqlite_url(os.path.join(root, _STORE, _FILE))
         self._seal = seal_by(self.config.read(g.KEY_FILE) or os.path.join(root, _KEY))
         self._results = Results(self.config, os.path.join(root, _RESULTS))
-        self._memory = Keeping(
+        self._memory = StoredMemory(
             store=Store.open(self._url, self._seal),
             results=self._results,
             jobs_folder=os.path.join(root, _JOBS),

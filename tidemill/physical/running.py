@@ -16,12 +16,14 @@ EXPLAIN names each of these changes beside the node (``runs``).
 
 from __future__ import annotations
 
+from dataclasses import replace
 from functools import singledispatch
 
 from tidemill.physical import nodes as p
+from tidemill.physical.aggregates.distinct_reuse import without_sharing
 from tidemill.physical.finish import finish
+from tidemill.physical.traits.event_time import has_watermark
 from tidemill.physical.tree import map_up, with_inputs
-from tidemill.physical.versions import each_change
 
 
 def to_running_plan(root: p.PhysicalNode) -> p.PhysicalNode:
@@ -51,3 +53,16 @@ def reads_each_change(node: p.PhysicalNode) -> bool:
 def running(node: p.PhysicalNode) -> p.PhysicalNode:
     """``node`` as its kernel runs it, over inputs that run. By default as planned."""
     return node
+
+
+def each_change(node: p.PhysicalNode) -> p.PhysicalNode:
+    """``node`` that emits each change by itself, with the watermark that preceded the change, instead of the
+    net change of an epoch. Operators by event time above it need that: otherwise their answer would depend on
+    the cut of epochs."""
+    if has_watermark(node):
+        return node
+    node = without_sharing(node)
+    below = with_inputs(node, tuple(map(each_change, node.inputs)))
+    if isinstance(below, p.Versioned):
+        return replace(below, versions=True)
+    return below

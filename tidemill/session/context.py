@@ -32,10 +32,10 @@ from tidemill.runtime.progress import EpochProgress, JobEvent, unheard
 from tidemill.runtime.spark.session import spark_application
 from tidemill.session import user_modules
 from tidemill.session.catalogs import from_spark, of_savepoint, outside, stored
-from tidemill.session.catalogs.places import catalog_store, own_catalogs_url
+from tidemill.session.catalogs.locations import catalog_store, own_catalogs_url
 from tidemill.session.history.keeper import Keeper
-from tidemill.session.job import JobHandle
-from tidemill.session.jobs import Jobs
+from tidemill.session.jobs.job import JobHandle
+from tidemill.session.jobs.started import Jobs
 from tidemill.session.modules import METADATA, Modules
 from tidemill.session.permissions import EVERYTHING, Permissions
 from tidemill.session.time_zone import zone_of

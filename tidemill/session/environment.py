@@ -141,7 +141,9 @@ class TableEnvironment:
 
     def _create_view(self, named: ObjectPath, table: Table) -> None:
         self.context.catalogs.create(
-            view_text.kept(self.context, CatalogView(path=named, text=table.query.text, temporary=True))
+            view_text.stored_view(
+                self.context, CatalogView(path=named, text=table.query.text, temporary=True)
+            )
         )
 
     def _unnamed(self, rows: pa.Table, schema: Schema) -> Table:

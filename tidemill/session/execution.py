@@ -27,7 +27,8 @@ from tidemill.physical import nodes as p
 from tidemill.plan import nodes as n
 from tidemill.plan.constants import is_constant, literal_rows
 from tidemill.plan.optimizer import optimize
-from tidemill.runtime import batch_job
+from tidemill.runtime.batch import query as batch_query
+from tidemill.runtime.batch.frames import batch_frame
 from tidemill.runtime.job.request import JobRequest
 from tidemill.runtime.job.running import RunningJob
 from tidemill.runtime.job.start import InsertsStart, start_query
@@ -44,13 +45,13 @@ from tidemill.session import planning
 from tidemill.session.bundles import bundled
 from tidemill.session.constant_query import ConstantQuery
 from tidemill.session.context import SessionContext
-from tidemill.session.job import JobHandle
+from tidemill.session.jobs.job import JobHandle
 from tidemill.session.kept_query import kept_query
 from tidemill.session.result import StatementKind, TableResult
 from tidemill.session.time_zone import zone_of
 from tidemill.sql import statements as s
 from tidemill.sql.parser import parse_statement
-from tidemill.sql.shown import shown_statement
+from tidemill.sql.redaction import redacted_statement
 from tidemill.types.logical import Field
 from tidemill.types.physical import arrow_type, quote
 
@@ -77,7 +78,7 @@ def run_query(context: SessionContext, plan: n.LogicalNode) -> TableResult:
         rows_without_job = _literal_table(context, optimized)
         if rows_without_job is not None:
             return _result(context, plan.fields, iter((rows_without_job,)), None, changelog=False)
-        run = batch_job.constant_rows if is_constant(optimized) else batch_job.run_query
+        run = batch_query.constant_rows if is_constant(optimized) else batch_query.run_query
         with file_snapshot():
             table = run(planning.batch(context, optimized), job_request(context, "select"))
         return _result(context, plan.fields, iter((table,)), None, changelog=False)
@@ -97,7 +98,7 @@ def _constant(context: SessionContext, plan: n.LogicalNode, config: Configuratio
     rows_without_job = _literal_table(context, plan)
     if rows_without_job is None:
         request = replace(job_request(context, "select"), config=config)
-        compute = partial(batch_job.constant_rows, planning.batch(context, plan), request)
+        compute = partial(batch_query.constant_rows, planning.batch(context, plan), request)
     else:
         compute = partial(_same, rows_without_job)
     query = ConstantQuery(name=config.read(pipeline_options.NAME) or "select", compute=compute)
@@ -161,7 +162,7 @@ def frame(context: SessionContext, plan: n.LogicalNode) -> DataFrame:
     """The plan as a lazy batch frame."""
     with file_snapshot():
         root = planning.batch(context, optimize(plan))
-        return batch_job.batch_frame(root, job_request(context, "frame"))
+        return batch_frame(root, job_request(context, "frame"))
 
 
 def table_now(context: SessionContext, sink: p.Sink) -> DataFrame | str:
@@ -197,13 +198,13 @@ def job_request(context: SessionContext, name: str, checkpoint_directory: str = 
         config=config,
         frames=context.frames,
         name=config.read(pipeline_options.NAME) or name,
-        statement=shown_statement(context.statement),
+        statement=redacted_statement(context.statement),
         zone=context.time_zone,
         text=context.rendered,
         group=context.work,
         checkpoint_directory=checkpoint_directory,
         recorded=context.history is not None and context.history.keeps,
-        heard=context.history is not None or context.on_event is not unheard,
+        has_listener=context.history is not None or context.on_event is not unheard,
         on_progress=on_progress,
         on_event=on_event,
         fault=context.fault,

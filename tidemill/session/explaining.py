@@ -24,7 +24,7 @@ from tidemill.physical.nodes import PhysicalNode, Sink
 from tidemill.plan import nodes as n
 from tidemill.plan.once import once_per_node
 from tidemill.plan.optimizer import optimize
-from tidemill.runtime import batch_job, batch_scans
+from tidemill.runtime.batch import frames, scans
 from tidemill.runtime.compile.result import result_node
 from tidemill.runtime.execution_text import combined, execution_text
 from tidemill.runtime.graph import ExecNode
@@ -93,7 +93,7 @@ def _batch_text(context: SessionContext, plans: Sequence[n.LogicalNode], wanted:
     run = [planning.batch(context, optimize(plan)) for plan in plans]
     views = with_room(lambda: [flink_view(root, context.configuration) for root in run])
     runs = [
-        {**batch_scans.how_read(root, context.time_zone), **_exchanges(context, root, view)}
+        {**scans.how_read(root, context.time_zone), **_exchanges(context, root, view)}
         for root, view in zip(run, views, strict=True)
     ]
     shown = with_room(lambda: explain_batch_text(plans, views, runs))
@@ -106,8 +106,8 @@ def _exchanges(context: SessionContext, root: PhysicalNode, view: PhysicalNode) 
     """Spark is asked only where a way was."""
     if SHUFFLE_MODE.key not in context.configuration:
         return {}
-    mode = batch_job.shuffle_mode(root, execution.job_request(context, "explain"))
-    return exchange_modes(view, mode, adaptive=not mode.startswith(batch_job.PIPED))
+    mode = frames.shuffle_mode(root, execution.job_request(context, "explain"))
+    return exchange_modes(view, mode, adaptive=not mode.startswith(frames.PIPED))
 
 
 def _shown(

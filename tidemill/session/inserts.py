@@ -18,7 +18,7 @@ from tidemill.files.storage import Storage
 from tidemill.physical.batch import nodes as b
 from tidemill.plan import nodes as n
 from tidemill.plan.optimizer import optimize
-from tidemill.runtime import batch_job
+from tidemill.runtime.batch import insert
 from tidemill.runtime.checkpoint.directory import CheckpointDirectory
 from tidemill.runtime.checkpoint.evolution import Evolution, backfilled, evolution
 from tidemill.runtime.checkpoint.identity import JobIdentity, changed_functions
@@ -42,7 +42,7 @@ from tidemill.session.execution import (
     starter,
     table_now,
 )
-from tidemill.session.job import JobHandle
+from tidemill.session.jobs.job import JobHandle
 from tidemill.session.kept_query import former_session
 from tidemill.session.result import StatementKind, TableResult
 from tidemill.sql import statements as s
@@ -63,7 +63,7 @@ def run_inserts(
     if is_batch(context):
         for sink in sinks:
             with file_snapshot():
-                batch_job.run_insert(_batch_insert(context, sink), job_request(context, name))
+                insert.run_insert(_batch_insert(context, sink), job_request(context, name))
         return _inserted(context, fields, None)
     place = (context.place_job or partial(next_directory, context))()
     start = starter(context, sinks, name, place, written)

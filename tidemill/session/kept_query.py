@@ -30,7 +30,7 @@ from tidemill.session.catalogs.reading import read
 from tidemill.session.context import SessionContext
 from tidemill.sql import statements as s
 from tidemill.sql.parser import parse_statement
-from tidemill.sql.shown import has_secret
+from tidemill.sql.redaction import has_secret
 from tidemill.user_functions.kinds import UserFunction
 
 Json = dict[str, Any]

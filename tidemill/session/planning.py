@@ -13,6 +13,7 @@ from tidemill.config import registry as options
 from tidemill.config.option import Configuration
 from tidemill.connectors import registry as connectors
 from tidemill.deep_calls import with_room
+from tidemill.errors import Position
 from tidemill.physical.batch.planner import plan_batch
 from tidemill.physical.context import PlannerContext
 from tidemill.physical.explain.view.flink_view import flink_view
@@ -23,9 +24,9 @@ from tidemill.plan import nodes as n
 from tidemill.plan.binder.binder import Binder
 from tidemill.session.context import SessionContext
 from tidemill.session.schema.columns import TypeOf
-from tidemill.session.schema.places import place_of
 from tidemill.sql import statements as s
 from tidemill.sql.parser import parse_statement
+from tidemill.sql.statements import Statement
 from tidemill.types.logical import Field, LogicalType
 
 
@@ -107,7 +108,7 @@ def typer(context: SessionContext, statement: s.Statement) -> TypeOf:
 
     def type_of(text: str, table: CatalogTable) -> LogicalType:
         fields = tuple(Field(c.name, c.type) for c in table.columns)
-        place = place_of(text, statement, statement.position)
+        place = position_in(text, statement, statement.position)
         return Binder(context).bind_expression(text, fields, place).type
 
     return type_of
@@ -132,3 +133,24 @@ def _query(text: str) -> s.Query:
 def did_you_mean(name: str) -> str:
     """A hint that names the nearest existing name; '' where there is none."""
     return f"Did you mean '{name}'?" if name else ""
+
+
+def position_in(piece: str, statement: Statement, after: Position) -> Position:
+    """The position of ``piece``, text as written, at or behind ``after``; ``after`` if it is not found."""
+    start = statement.text.find(piece, _offset(statement, after))
+    if start < 0:
+        return after
+    before = statement.text[:start]
+    lines = before.count("\n")
+    column = len(before) - before.rfind("\n") - 1
+    first = statement.position.column if lines == 0 else 1
+    return Position(statement.position.line + lines, first + column)
+
+
+def _offset(statement: Statement, position: Position) -> int:
+    """How far into the statement's text ``position`` is."""
+    lines = statement.text.split("\n")
+    below = position.line - statement.position.line
+    if below == 0:
+        return position.column - statement.position.column
+    return sum(len(line) + 1 for line in lines[:below]) + position.column - 1

@@ -18,12 +18,12 @@ import pyarrow as pa
 
 from tidemill.changelog.rowkind import RowKind
 from tidemill.functions.text.cast import cast
-from tidemill.session import tableau, values
-from tidemill.session.frames import folded_pandas
-from tidemill.session.job import JobHandle
-from tidemill.session.job_client import JobClient
-from tidemill.session.row import Row
-from tidemill.session.row_decoder import ChangelogRow, rows_of
+from tidemill.session.jobs.client import JobClient
+from tidemill.session.jobs.job import JobHandle
+from tidemill.session.rows import tableau, values
+from tidemill.session.rows.decoder import ChangelogRow, rows_of
+from tidemill.session.rows.pandas_frames import folded_pandas
+from tidemill.session.rows.row import Row
 from tidemill.types.logical import STRING, Field
 from tidemill.types.physical import arrow_type
 

@@ -20,7 +20,7 @@ from tidemill.runtime.replay.verify import Finding, check_verifiable, compared, 
 from tidemill.runtime.restarts.job import RestartingJob
 from tidemill.session.context import SessionContext
 from tidemill.session.execution import table_now
-from tidemill.session.job import JobHandle
+from tidemill.session.jobs.job import JobHandle
 
 
 def verifiable(job: JobHandle) -> tuple[RestartingJob, InsertsStart]:

@@ -23,12 +23,14 @@ from tidemill.sql.full_text.stars import without_stars
 from tidemill.sql.parser import parse_statement
 
 
-def kept(context: SessionContext, written: CatalogView, position: Position | None = None) -> CatalogView:
+def stored_view(
+    context: SessionContext, written: CatalogView, position: Position | None = None
+) -> CatalogView:
     """The view as the catalog keeps it; ``written`` has the text at ``position``, and the declared names."""
     fields = Binder(context).bind_query(_query(written.text).tree).fields
     return replace(
         written,
-        text=kept_text(context, written.text, position),
+        text=stored_text(context, written.text, position),
         column_names=written.column_names or tuple(f.name for f in fields),
         column_types=tuple(f.type for f in fields),
         default_catalog=context.current_catalog,
@@ -36,7 +38,7 @@ def kept(context: SessionContext, written: CatalogView, position: Position | Non
     )
 
 
-def kept_text(context: SessionContext, text: str, position: Position | None) -> str:
+def stored_text(context: SessionContext, text: str, position: Position | None) -> str:
     """The query with every name in full; where it has no such form, as it was written but for its stars."""
     tree = _query(text).tree
     plan, names = Binder(context).full_names(tree)
@@ -54,7 +56,7 @@ def kept_text(context: SessionContext, text: str, position: Position | None) -> 
     )
 
 
-def shown(context: SessionContext, view: CatalogView) -> str:
+def display_text(context: SessionContext, view: CatalogView) -> str:
     """The view's query with every name in full, in Flink's words; as it is kept if it has no such form. The
     text is bound again, from where it will be read: it must mean the same."""
     tree = _query(view.text).tree

@@ -21,7 +21,7 @@ from tidemill.errors import (
 )
 from tidemill.runtime.progress import JobEvent, JobFailed
 from tidemill.session.environment import TableEnvironment
-from tidemill.session.job import JobHandle
+from tidemill.session.jobs.job import JobHandle
 
 LONG = 120.0
 ROWS = 60

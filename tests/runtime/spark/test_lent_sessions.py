@@ -12,7 +12,7 @@ from pyspark.sql import SparkSession
 
 from tests.session.environments import ask, new_session
 from tidemill.errors import ExecutionError
-from tidemill.runtime import batch_job
+from tidemill.runtime.batch import frames
 from tidemill.runtime.spark.session import _IDLE, give_back, lent_session, time_zone
 from tidemill.session.environment import TableEnvironment
 
@@ -75,7 +75,7 @@ def made(monkeypatch: pytest.MonkeyPatch) -> list[SparkSession]:
         found.append(lent_session(*given, **options))
         return found[-1]
 
-    monkeypatch.setattr(batch_job, "lent_session", noted)
+    monkeypatch.setattr(frames, "lent_session", noted)
     return found
 
 

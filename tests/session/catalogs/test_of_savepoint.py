@@ -13,7 +13,7 @@ from tests.session.environments import ask, new_session
 from tidemill.errors import NotPermittedError, NotSupportedError, StateError, ValidationError
 from tidemill.files.fence import Fence
 from tidemill.session.environment import TableEnvironment
-from tidemill.session.job import JobHandle
+from tidemill.session.jobs.job import JobHandle
 from tidemill.session.permissions import Permissions
 
 LONG = 300.0

@@ -14,8 +14,8 @@ from tidemill.config.option import Configuration
 from tidemill.runtime.progress import EpochProgress, JobAudited, JobBegun, JobFailed, NodeProgress
 from tidemill.session.history.job_metrics import JobMetrics, prometheus_text
 from tidemill.session.history.watch import NodeTotals
-from tidemill.session.job import EndedJob
-from tidemill.session.jobs import Jobs
+from tidemill.session.jobs.job import EndedJob
+from tidemill.session.jobs.started import Jobs
 
 EPOCH = EpochProgress(
     epoch=1, rows_in=5, rows_out=3, seconds=0.5, state_rows=2, state_bytes=9, job_id="j", watermark=1_000_500

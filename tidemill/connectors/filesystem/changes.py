@@ -17,7 +17,8 @@ import pyarrow as pa
 
 from tidemill.connectors.filesystem.offsets import TakenFile
 from tidemill.errors import ConnectorError, StateError
-from tidemill.files.storage import FileEntry, FileList, Storage
+from tidemill.files.entries import FileEntry, FileList
+from tidemill.files.storage import Storage
 
 _END = 1024
 _WHOLE = "Files must appear in a source's path at once and complete, for example by a rename."

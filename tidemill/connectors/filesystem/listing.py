@@ -7,9 +7,10 @@ from dataclasses import dataclass, replace
 from operator import attrgetter
 
 from tidemill.errors import ConnectorError
+from tidemill.files.entries import FileEntry, FileList
 from tidemill.files.file_snapshot import seen_once
 from tidemill.files.listing_cache import CachedListing, DirectoryWalk
-from tidemill.files.storage import FileEntry, FileList, Storage
+from tidemill.files.storage import Storage
 from tidemill.last_used import LastUsed
 
 _HIDING = "._"

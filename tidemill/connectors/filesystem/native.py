@@ -39,7 +39,8 @@ from tidemill.connectors.formats.native import (
     unread,
 )
 from tidemill.errors import ConnectorError
-from tidemill.files.storage import FileEntry, FileList, Storage
+from tidemill.files.entries import FileEntry, FileList
+from tidemill.files.storage import Storage
 from tidemill.last_used import LastUsed
 from tidemill.spark_internals.file_index import file_index, size_of
 from tidemill.spark_internals.file_relations import file_relation, partition_paths, partition_spec

@@ -23,7 +23,8 @@ from tidemill.connectors.filesystem.partitions import partition_values
 from tidemill.connectors.formats.api import Block, Decoder, Framing, RecordError
 from tidemill.connectors.worker_errors import WorkerError
 from tidemill.errors import ConnectorError
-from tidemill.files.storage import FileEntry, Storage
+from tidemill.files.entries import FileEntry
+from tidemill.files.storage import Storage
 from tidemill.types.logical import Field
 from tidemill.types.physical import arrow_type
 

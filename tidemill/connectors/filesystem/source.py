@@ -41,13 +41,14 @@ from tidemill.connectors.filesystem.reading import FileReader, Split
 from tidemill.connectors.filesystem.record_search import RecordSearch, Stretch
 from tidemill.connectors.filesystem.repair import note_stop, repaired
 from tidemill.connectors.filesystem.row_groups import RowGroups
-from tidemill.connectors.filesystem.taken_log import Known, TakenLog
+from tidemill.connectors.filesystem.taken_log import TakenFiles, TakenLog
 from tidemill.connectors.filesystem.watching import DirectoryWatch
 from tidemill.connectors.formats.api import Framing
 from tidemill.connectors.histories import SourceHistory
 from tidemill.connectors.task_frames import read_frame
+from tidemill.files.entries import FileEntry, FileList
 from tidemill.files.file_snapshot import seen_once
-from tidemill.files.storage import AT_ONCE, FileEntry, FileList, Storage
+from tidemill.files.storage import AT_ONCE, Storage
 from tidemill.types.physical import quote, spark_schema
 
 if TYPE_CHECKING:
@@ -236,7 +237,7 @@ class FileSource(ArrowSource):
     def _untaken(self, position: FilePosition) -> Iterator[TakenFile]:
         """Files that the job has not taken yet, in order: new files, then files with appended lines. Lists
         the directory when the caller reads the first."""
-        known, grown = self.log.known(position), []
+        known, grown = self.log.files_at(position), []
         new: list[FileEntry] = []
         for entry in self._entries(known):
             file = known.get(entry.path)
@@ -265,7 +266,7 @@ class FileSource(ArrowSource):
     def _new(self, entries: list[FileEntry]) -> Iterator[TakenFile]:
         return filter(None, self.storage.each(lambda entry: self._taken(entry, 0), entries))
 
-    def _entries(self, known: Known) -> Iterator[FileEntry]:
+    def _entries(self, known: TakenFiles) -> Iterator[FileEntry]:
         """All files of the first listing; of a watched directory, the untaken files and some taken ones."""
         if self.watch is None:
             return iter(self.at_first.of(self.entries()))

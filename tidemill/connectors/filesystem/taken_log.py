@@ -22,7 +22,7 @@ SEGMENT = 64
 
 
 @dataclass(frozen=True, slots=True)
-class Known:
+class TakenFiles:
     """The files taken up to a position, each as the job last took it."""
 
     sealed: dict[str, TakenFile]
@@ -44,9 +44,9 @@ class TakenLog:
     _chain: str = ""
     _known: dict[str, TakenFile] = field(default_factory=dict)
 
-    def known(self, position: FilePosition) -> Known:
+    def files_at(self, position: FilePosition) -> TakenFiles:
         self._load(position)
-        return Known(self._known, {file.path: file for file in position.files})
+        return TakenFiles(self._known, {file.path: file for file in position.files})
 
     def sealing(self, position: FilePosition) -> FilePosition:
         """``position``, with its earliest files moved into segments while they fill a segment. ``position``

@@ -14,7 +14,9 @@ from dataclasses import dataclass, field
 
 from tidemill.connectors.filesystem.listing import is_hidden, list_files
 from tidemill.errors import ConnectorError
-from tidemill.files.storage import FileEntry, Storage, check_link
+from tidemill.files.entries import FileEntry
+from tidemill.files.local_disk import check_link
+from tidemill.files.storage import Storage
 
 CHECKED = 256
 _SETTLED = 2_000_000_000

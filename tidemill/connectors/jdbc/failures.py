@@ -27,7 +27,7 @@ def failure(error: Exception, database: Database, table: str, epoch: int | None 
     place = "" if epoch is None else f", epoch {epoch}"
     reason = masked(text.splitlines()[0]) if text else type(cause).__name__
     return ConnectorError(
-        f"Database {database.shown}, table '{table}'{place}: {reason}", hint=_circumstances(cause)
+        f"Database {database.redacted}, table '{table}'{place}: {reason}", hint=_circumstances(cause)
     )
 
 

@@ -42,11 +42,11 @@ def check(database: Database, target: TargetTable) -> None:
     except NoSuchTableError:
         found = {}
     if not found:
-        raise ConnectorError(f"Table '{target.name}' does not exist in {database.shown}.")
+        raise ConnectorError(f"Table '{target.name}' does not exist in {database.redacted}.")
     problems = [*_lacking(target, found), *_unfit(target, found, database.dialect)]
     if problems:
         raise ConnectorError(
-            f"Table '{target.name}' in {database.shown} {'; '.join(problems)}.",
+            f"Table '{target.name}' in {database.redacted} {'; '.join(problems)}.",
             hint=f"Expected: {_declared(target)}.\nFound: {', '.join(f'{n} {k}' for n, k in found.items())}.",
         )
     if target.keys:
@@ -101,7 +101,7 @@ def _check_unique(database: Database, target: TargetTable, unique: list[tuple[st
         return
     found = ", ".join(f"({', '.join(columns)})" for columns in unique) or "none"
     raise ConnectorError(
-        f"Table '{target.name}' in {database.shown} has no primary key or unique constraint on "
+        f"Table '{target.name}' in {database.redacted} has no primary key or unique constraint on "
         f"({', '.join(target.keys)}), which an upsert by the declared PRIMARY KEY needs.",
         hint=f"Found: {found}.",
     )

@@ -14,14 +14,17 @@ import time
 from collections.abc import Iterator
 from dataclasses import dataclass
 from itertools import chain
+from typing import Protocol
 
 from sqlalchemy import Connection
 
 from tidemill.connectors.jdbc import epochs
 from tidemill.connectors.jdbc.failures import DATABASE_ERRORS, failure, is_fleeting
+from tidemill.connectors.jdbc.postgres import PostgresWriter
+from tidemill.connectors.jdbc.sqlite import SqliteWriter
+from tidemill.connectors.jdbc.staging import RowsFormat
 from tidemill.connectors.jdbc.target import TargetTable
 from tidemill.connectors.jdbc.urls import Database
-from tidemill.connectors.jdbc.writers import WRITERS
 from tidemill.errors import CommitUnknownError, ConnectorError
 from tidemill.files.storage import Storage
 
@@ -122,3 +125,19 @@ class Publication:
             hint="Start the job again once the database is back. The job then finds out; nothing is lost or "
             "written twice.",
         )
+
+
+class TableWriter(Protocol):
+    """Applies staged rows within the open transaction. A file has no key twice."""
+
+    def rows(self, target: TargetTable) -> RowsFormat:
+        """How tasks keep the rows for this writer."""
+        ...
+
+    def upsert(self, open: Connection, target: TargetTable, storage: Storage, file: str) -> None: ...
+
+    def delete(self, open: Connection, target: TargetTable, storage: Storage, files: list[str]) -> None: ...
+
+
+WRITERS: dict[str, TableWriter] = {"postgresql": PostgresWriter(), "sqlite": SqliteWriter()}
+"""One way of writing per database, by dialect."""

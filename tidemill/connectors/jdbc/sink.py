@@ -20,11 +20,10 @@ from tidemill.connectors.api import GroupedSink
 from tidemill.connectors.arrow_maps import map_batches
 from tidemill.connectors.jdbc import epochs, fitting
 from tidemill.connectors.jdbc.failures import DATABASE_ERRORS, failure
-from tidemill.connectors.jdbc.publishing import Part, Publication, TaskFiles
+from tidemill.connectors.jdbc.publishing import WRITERS, Part, Publication, TaskFiles
 from tidemill.connectors.jdbc.staging import DELETE_FILE, UPSERT_FILE, JdbcStager
 from tidemill.connectors.jdbc.target import TargetTable
 from tidemill.connectors.jdbc.urls import Database
-from tidemill.connectors.jdbc.writers import WRITERS
 from tidemill.files.storage import Storage
 
 if TYPE_CHECKING:

@@ -54,7 +54,7 @@ class Database:
         name = rest.partition(":")[0]
         if prefix != "jdbc" or not name:
             raise ValidationError(
-                f"'{self.shown}' is not a JDBC URL such as jdbc:postgresql://host/database."
+                f"'{self.redacted}' is not a JDBC URL such as jdbc:postgresql://host/database."
             )
         if name not in _DRIVERS:
             raise NotSupportedError(
@@ -62,13 +62,13 @@ class Database:
             )
         if name == "postgresql" and _NETWORK.fullmatch(self.url.split(":", 2)[2]) is None:
             raise ValidationError(
-                f"'{self.shown}' is not a JDBC URL such as jdbc:postgresql://host/database.",
+                f"'{self.redacted}' is not a JDBC URL such as jdbc:postgresql://host/database.",
                 hint="A user and a password are options of their own: 'username' and 'password'.",
             )
         return name
 
     @property
-    def shown(self) -> str:
+    def redacted(self) -> str:
         """The URL for messages: without its query, which may hold a password."""
         return masked(self.url.partition("?")[0])
 

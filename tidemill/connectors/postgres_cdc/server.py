@@ -155,7 +155,7 @@ class Capture:
         return failure(error, self.database, self.name)
 
     def error(self, reason: str, hint: str = "") -> ConnectorError:
-        return ConnectorError(f"Database {self.database.shown}, table '{self.name}': {reason}", hint=hint)
+        return ConnectorError(f"Database {self.database.redacted}, table '{self.name}': {reason}", hint=hint)
 
 
 def retried(ask: Callable[[], Result], *, again: Callable[[Exception], bool]) -> Result:

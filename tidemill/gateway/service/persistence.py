@@ -30,8 +30,8 @@ from tidemill.session.catalogs.reading import type_named
 from tidemill.session.history.documents import document
 from tidemill.session.history.documents import restored as restored_look
 from tidemill.session.history.watch import JobLook
-from tidemill.session.job import JobHandle
-from tidemill.session.jobs import ENDED
+from tidemill.session.jobs.job import JobHandle
+from tidemill.session.jobs.started import ENDED
 from tidemill.session.time_zone import zone_of
 from tidemill.types.logical import Field
 
@@ -103,7 +103,7 @@ class Forgetful:
 
 
 @dataclass(slots=True, kw_only=True)
-class Keeping:
+class StoredMemory:
     """A ``Memory`` in a store. ``jobs_folder``: parent of the checkpoint directories of jobs that name
     none."""
 

@@ -37,9 +37,9 @@ from tidemill.gateway.service.workers import Workers
 from tidemill.runtime.progress import EpochProgress, JobEvent
 from tidemill.session.history.records import Records
 from tidemill.session.history.watch import JobWatch
-from tidemill.session.jobs import Jobs
+from tidemill.session.jobs.started import Jobs
 from tidemill.session.permissions import EVERYTHING, Permissions
-from tidemill.sql.shown import shown_statement
+from tidemill.sql.redaction import redacted_statement
 
 _CONFIGURING_SECONDS = 600.0
 _BRIEF = frozenset({"SHOW", "DESCRIBE", "DESC", "SET", "RESET", "USE"})
@@ -115,7 +115,7 @@ class Gateway:
     def configure_session(self, session: str, statement: str, *, timeout: float = 0, user: str = "") -> None:
         """Runs SET, RESET, CREATE, DROP, ALTER, USE and the like, and waits for the end. Refuses others."""
         opened = self.sessions.get(session, user)
-        self.audit.note("configure session", user, session=session, statement=shown_statement(statement))
+        self.audit.note("configure session", user, session=session, statement=redacted_statement(statement))
         operation = Operation(work=self._remembered(opened, partial(opened.statements.configure, statement)))
         opened.submit(operation, timeout)
         try:
@@ -182,7 +182,7 @@ class Gateway:
         """``execute`` without waiting for the operation to be stored."""
         run = partial(self.sessions.get(session, user).statements.run, statement, dict(options or {}))
         work = run if then is None else lambda control: then(run(control))
-        return self._submitting(session, work, shown_statement(statement), timeout, user)
+        return self._submitting(session, work, redacted_statement(statement), timeout, user)
 
     def submit(self, session: str, work: Work, *, shown: str = "", timeout: float = 0, user: str = "") -> str:
         """``execute`` for any ``work``: it runs in its turn among the session's statements. ``shown``: the

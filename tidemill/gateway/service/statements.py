@@ -26,7 +26,7 @@ from tidemill.gateway.service.results import Results
 from tidemill.runtime.spark.job_groups import give_up_here
 from tidemill.session import planning, snapshot
 from tidemill.session.environment import TableEnvironment
-from tidemill.session.job import EndedJob, JobHandle
+from tidemill.session.jobs.job import EndedJob, JobHandle
 from tidemill.session.result import StatementKind, TableResult, ok
 from tidemill.session.statements import create_table_as, materialized
 from tidemill.sql import statements as s

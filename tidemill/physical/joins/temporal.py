@@ -18,8 +18,8 @@ from tidemill.physical import nodes as p
 from tidemill.physical.conditions import conjunction, substituted
 from tidemill.physical.finish import exchange, finish, references, select
 from tidemill.physical.joins.planning import join_fields, keyed_sides, output_columns, split_condition
+from tidemill.physical.running import each_change
 from tidemill.physical.traits.changelog_mode import insert_only
-from tidemill.physical.versions import each_change
 from tidemill.plan import nodes as n
 from tidemill.plan.expressions import Call, Expr, InputRef, UserCall
 from tidemill.types.logical import BOOLEAN, Field

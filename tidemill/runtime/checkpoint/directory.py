@@ -34,7 +34,8 @@ from pathlib import Path
 from typing import Any, Self, TypeVar
 
 from tidemill.errors import StateError
-from tidemill.files.storage import Storage, sync
+from tidemill.files.local_disk import sync
+from tidemill.files.storage import Storage
 from tidemill.runtime.checkpoint.epochs import EpochCommit, EpochPlan
 from tidemill.runtime.checkpoint.evolution import evolution
 from tidemill.runtime.checkpoint.identity import JobIdentity

@@ -167,7 +167,7 @@ def rows_schema(
     return OperatorSchema(
         kind=kind,
         text=node_text(node),
-        rows=names.kept(node),
+        rows=names.state_lineage(node),
         identity=names.ids.of(node),
         calls=rows.calls,
         keys=tuple(f.name for f in kept.layouts[0].keys) if kept.layouts else (),

@@ -82,7 +82,7 @@ class StateNames:
         """Forgets which names were given."""
         self._taken.clear()
 
-    def kept(self, node: p.PhysicalNode) -> str:
+    def state_lineage(self, node: p.PhysicalNode) -> str:
         """The lineage of the rows that the state of ``node`` is of; by older rules its identity."""
         if self.lineages is None:
             return self.ids.of(node)
@@ -97,7 +97,11 @@ class StateNames:
         """The id of an operator with these ``calls`` or columns (ids). Of stored ones of its kind and rows
         the one that is the same in all; else one that no other operator of the job is, and that has most of
         the calls. Of an operator without any all columns count."""
-        rows = self.kept(node) if calls is not None or self.lineages is None else self.lineages.whole(node)
+        rows = (
+            self.state_lineage(node)
+            if calls is not None or self.lineages is None
+            else self.lineages.whole(node)
+        )
         name = f"{kind}-{rows}"
         alike = [key for key in self.stored if key == name or key.startswith(f"{name}-")]
         free = [key for key in alike if key not in self._taken]

@@ -8,13 +8,12 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
 
-from tidemill.changelog.watermarks import END
+from tidemill.changelog.watermarks import END, split_key
 from tidemill.connectors.api import Offset, Source, SplitSource
 from tidemill.runtime import graph as g
 from tidemill.runtime.checkpoint.epochs import EpochCommit, EpochPlan
 from tidemill.runtime.event_time import timers
 from tidemill.runtime.event_time.pace import Pace, Paces
-from tidemill.runtime.event_time.splits import busy_splits, idle_splits
 from tidemill.runtime.spark.kernel import EpochTime, Report
 
 
@@ -117,4 +116,35 @@ def _split_sources(
         source = sources[key]
         if isinstance(source, SplitSource):
             found[key] = source, pace.timeout
+    return found
+
+
+Timed = Mapping[str, tuple[SplitSource, int]]
+"""By id, sources with the timeout of their splits in ms, 0 for none."""
+
+
+def busy_splits(sources: Timed, start: Mapping[str, Offset | None], end: Mapping[str, Offset]) -> set[str]:
+    """Keys of those that have rows between two offsets."""
+    return {
+        split_key(source, name)
+        for source, (made, _) in sources.items()
+        for _, name in made.splits(start[source], end[source]).read
+    }
+
+
+def idle_splits(
+    sources: Timed,
+    start: Mapping[str, Offset | None],
+    end: Mapping[str, Offset],
+    active: Mapping[str, int],
+    now: int,
+) -> set[str]:
+    """``active``: when splits and sources had rows last, in ms."""
+    busy = busy_splits(sources, start, end)
+    found = set()
+    for source, (made, timeout) in sources.items():
+        for name in made.splits(start[source], end[source]).names if timeout else ():
+            key = split_key(source, name)
+            if key not in busy and active.get(key, 0) + timeout <= now:
+                found.add(key)
     return found

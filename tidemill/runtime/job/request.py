@@ -41,7 +41,7 @@ class JobRequest:
     text: bool = False
     group: str = ""
     recorded: bool = False
-    heard: bool = True
+    has_listener: bool = True
     checkpoint_directory: str = ""
     on_progress: Callable[[EpochProgress], None] = lambda _: None
     on_event: Callable[[JobEvent], None] = lambda _: None

@@ -69,7 +69,7 @@ class CapturingSink(Sink):
         """They are taken from here."""
 
     @property
-    def kept(self) -> KeptRows:
+    def captured_rows(self) -> KeptRows:
         return KeptRows(
             storage=self.storage,
             files=tuple(self._files),

@@ -177,7 +177,7 @@ def _output(sink: p.Sink, node: g.ExecNode, storage: Storage) -> SinkOutput:
 def _kept(output: SinkOutput) -> KeptRows:
     sink: object = output.sink
     assert isinstance(sink, CapturingSink)
-    return sink.kept
+    return sink.captured_rows
 
 
 def _check_end(sources: dict[str, Source], reached: dict[str, Offset], context: CompileContext) -> None:

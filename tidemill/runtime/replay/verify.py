@@ -90,7 +90,7 @@ def copied(start: InsertsStart, read: Read, into: Storage) -> list[KeptRows | st
         place = into.below(f"copies/{number}")
         copy = CapturingSink(storage=place, fields=sink.fields, keys=(), ordered=True)
         copy.publish(0, [row[0] for row in copy.stage(frame, 0).collect()])
-        found.append(replace(copy.kept, keys=keys_of(sink)))
+        found.append(replace(copy.captured_rows, keys=keys_of(sink)))
     return found
 
 

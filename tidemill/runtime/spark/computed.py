@@ -20,7 +20,7 @@ from tidemill.runtime.spark.watermark_stage import task_number
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Computed:
-    """Gives ``then`` the columns of ``projection`` as ``names``. ``places``: by name those of its input
+    """Gives ``then`` the columns of ``projection`` as ``names``. ``positions``: by name those of its input
     columns; ``marked``: which of the rows; ``time``: of the epoch, in ms.
 
     A batch that the kernels cannot treat exactly ends the task, and the report asks the driver to run the
@@ -29,7 +29,7 @@ class Computed:
 
     operator: str
     projection: Projection
-    places: tuple[tuple[str, int], ...]
+    positions: tuple[tuple[str, int], ...]
     names: tuple[str, ...]
     epoch: int
     time: int
@@ -53,7 +53,7 @@ class Computed:
             yield made
 
     def _projected(self, batch: pa.RecordBatch) -> pa.RecordBatch:
-        columns = {name: batch.column(place) for name, place in self.places}
+        columns = {name: batch.column(place) for name, place in self.positions}
         rows = Rows(batch.num_rows, columns, time=self.time)
         rows = self.projection.filtered(rows)
         if not self.names:

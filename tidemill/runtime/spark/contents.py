@@ -35,13 +35,13 @@ class Content:
     keys: tuple[int, ...]
 
 
-def places(fields: Sequence[Field]) -> list[str]:
+def column_names(fields: Sequence[Field]) -> list[str]:
     return [f"c{place}" for place in range(len(fields))]
 
 
 def content(spark: SparkSession, kept: KeptRows) -> Content:
     """The table that the changes make."""
-    names = places(kept.fields)
+    names = column_names(kept.fields)
     keys = tuple(i for i, f in enumerate(kept.fields) if f.name in kept.keys)
     types = ", ".join(f"{name} {spark_type(f.type)}" for name, f in zip(names, kept.fields, strict=True))
     beside = f"{quote(KIND_COLUMN)} TINYINT, {quote(EPOCH_COLUMN)} BIGINT, {quote(TASK_COLUMN)} BIGINT"
@@ -59,7 +59,7 @@ def content(spark: SparkSession, kept: KeptRows) -> Content:
 
 def content_of(frame: DataFrame, fields: Sequence[Field], keys: Sequence[str]) -> Content:
     """Of the rows of a table as they are."""
-    named = frame.toDF(*places(fields))
+    named = frame.toDF(*column_names(fields))
     found = tuple(i for i, f in enumerate(fields) if f.name in keys)
     if found:
         return Content(frame=named, width=len(fields), keys=found)

@@ -10,7 +10,7 @@ from dataclasses import dataclass, field
 from tidemill.config import history_options
 from tidemill.config.option import Configuration
 from tidemill.runtime.progress import EpochProgress, JobEnded, JobEvent
-from tidemill.session.catalogs.places import state_directory
+from tidemill.session.catalogs.locations import state_directory
 from tidemill.session.history.documents import record
 from tidemill.session.history.job_metrics import JobMetrics
 from tidemill.session.history.records import Records

@@ -48,7 +48,7 @@ def _(change: s.ResetOptions, table: CatalogTable, type_of: TypeOf) -> CatalogTa
 def _(change: s.SetDistribution, table: CatalogTable, type_of: TypeOf) -> CatalogTable:
     if change.add and table.distribution is not None:
         raise failed(
-            f"The current table has already defined the distribution `{table.distribution.shown}`. You can "
+            f"The current table has already defined the distribution `{table.distribution.ddl}`. You can "
             "modify it or drop it before adding a new one."
         )
     if not change.add and table.distribution is None:

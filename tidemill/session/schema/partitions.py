@@ -40,7 +40,7 @@ def listed(table: CatalogTable, wanted: s.Options) -> list[str]:
     if not table.partitioned_by:
         name = f"{table.path.database}.{table.path.name}"
         raise ValidationError(f"Table {name} in catalog {table.path.catalog} is not partitioned.")
-    return [p.shown for p in table.partitions if set(wanted) <= set(p.values)]
+    return [p.spec for p in table.partitions if set(wanted) <= set(p.values)]
 
 
 def _ordered(values: s.Options, table: CatalogTable) -> tuple[tuple[str, str], ...]:

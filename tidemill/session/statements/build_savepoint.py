@@ -18,7 +18,7 @@ from tidemill.files.file_snapshot import file_snapshot
 from tidemill.files.storage import Storage
 from tidemill.plan import nodes as n
 from tidemill.plan.optimizer import optimize
-from tidemill.runtime import batch_job
+from tidemill.runtime.batch.query import run_tasks
 from tidemill.runtime.job.graphs import compiled_inserts
 from tidemill.runtime.job.identity import job_identity
 from tidemill.runtime.job.start import InsertsStart
@@ -146,4 +146,4 @@ def _unknown(name: str, asked: s.StateQuery, new: NewTable) -> Column:
 
 def _run(context: SessionContext, sink: n.Sink, tasks: Tasks) -> list[str]:
     root = planning.batch(context, optimize(sink.input))
-    return batch_job.run_tasks(root, execution.job_request(context, _NAME), tasks)
+    return run_tasks(root, execution.job_request(context, _NAME), tasks)

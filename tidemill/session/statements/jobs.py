@@ -13,7 +13,7 @@ from tidemill.runtime.job.start import InsertsStart
 from tidemill.runtime.restarts.job import RestartingJob
 from tidemill.session import execution, inserts, planning
 from tidemill.session.context import SessionContext
-from tidemill.session.jobs import StartedJob
+from tidemill.session.jobs.started import StartedJob
 from tidemill.session.result import TableResult, listing, ok
 from tidemill.session.verification import verified
 from tidemill.sql import statements as s
@@ -37,12 +37,12 @@ def show_jobs(statement: s.Show, context: SessionContext) -> TableResult:
 
 
 def describe_job(statement: s.DescribeJob, context: SessionContext) -> TableResult:
-    return listing(_COLUMNS, [_row(found(statement, context))])
+    return listing(_COLUMNS, [_row(named_job(statement, context))])
 
 
 def stop_job(statement: s.StopJob, context: SessionContext) -> TableResult:
     """Returns when the job has stopped, after the epoch it was in; with a savepoint, where that lies."""
-    started = found(statement, context)
+    started = named_job(statement, context)
     if not statement.savepoint:
         if statement.drain:
             raise ValidationError(
@@ -72,7 +72,7 @@ def alter_job(statement: s.AlterJob, context: SessionContext) -> TableResult:
 
 def altered_job(job_id: str, statement: s.Statement, context: SessionContext) -> RestartingJob:
     """The job of that id, which runs and keeps its state; ValidationError for another one."""
-    job = found_job(job_id, statement, context).job
+    job = job_by_id(job_id, statement, context).job
     if not isinstance(job, RestartingJob) or not job.is_running():
         raise ValidationError(
             f"Job {job.job_id} does not run: it is {job.status}.", position=statement.position
@@ -100,7 +100,7 @@ def _set(job: RestartingJob, statement: s.AlterJob) -> None:
 
 def verify_job(statement: s.VerifyJob, context: SessionContext) -> TableResult:
     """One row for a part that is equal, else the rows that differ."""
-    job = found(statement, context).job
+    job = named_job(statement, context).job
     try:
         findings = verified(job, context)
     except ValidationError as e:
@@ -119,11 +119,11 @@ def savepoint_directory(statement: s.Statement, context: SessionContext) -> str:
     return directory
 
 
-def found(statement: NamesJob, context: SessionContext) -> StartedJob:
-    return found_job(statement.job_id, statement, context)
+def named_job(statement: NamesJob, context: SessionContext) -> StartedJob:
+    return job_by_id(statement.job_id, statement, context)
 
 
-def found_job(job_id: str, statement: s.Statement, context: SessionContext) -> StartedJob:
+def job_by_id(job_id: str, statement: s.Statement, context: SessionContext) -> StartedJob:
     job = context.jobs.find(job_id)
     if job is None:
         raise ValidationError(

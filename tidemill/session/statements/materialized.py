@@ -42,7 +42,7 @@ def create(statement: s.CreateTable, freshness: s.Freshness, context: SessionCon
             hint="Its job is a streaming one: SET 'execution.runtime-mode' = 'streaming'.",
         )
     upkeep = Upkeep(
-        text=view_text.kept_text(context, statement.query_text, statement.position),
+        text=view_text.stored_text(context, statement.query_text, statement.position),
         default_catalog=context.current_catalog,
         default_database=context.current_database,
         freshness=_interval(freshness),
@@ -112,7 +112,7 @@ def alter(statement: s.AlterMaterializedTable, context: SessionContext) -> Table
     )
     upkeep = replace(
         table.upkeep,
-        text=view_text.kept_text(context, statement.query_text, statement.query_position),
+        text=view_text.stored_text(context, statement.query_text, statement.query_position),
         default_catalog=context.current_catalog,
         default_database=context.current_database,
     )

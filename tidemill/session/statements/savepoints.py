@@ -14,7 +14,7 @@ from tidemill.runtime.state_tables import connector, differences
 from tidemill.session import execution
 from tidemill.session.context import SessionContext
 from tidemill.session.result import TableResult, listing, ok
-from tidemill.session.statements.jobs import found, savepoint_directory
+from tidemill.session.statements.jobs import named_job, savepoint_directory
 from tidemill.sql import statements as s
 from tidemill.types.logical import BIGINT, STRING, Field, LocalZonedTimestampType
 
@@ -40,7 +40,7 @@ def create_savepoint(statement: s.CreateSavepoint, context: SessionContext) -> T
     """Returns when the savepoint is whole; the job goes on meanwhile."""
     if statement.path:
         context.permissions.check_place(statement.path, "CREATE SAVEPOINT", statement.position)
-    started = found(statement, context)
+    started = named_job(statement, context)
     directory = "" if statement.path else savepoint_directory(statement, context)
     return listing((_PATH,), [(context.jobs.create_savepoint(started, directory, statement.path),)])
 

@@ -34,7 +34,7 @@ def materialized_table(entry: CatalogTable, upkeep: Upkeep, context: SessionCont
     return _answer(
         f"CREATE MATERIALIZED TABLE {_defined(entry)}START_MODE = FROM_BEGINNING\n"
         f"FRESHNESS = {upkeep.freshness}\nREFRESH_MODE = CONTINUOUS\n"
-        f"AS {view_text.shown(context, query)}\n"
+        f"AS {view_text.display_text(context, query)}\n"
     )
 
 
@@ -50,7 +50,7 @@ def _defined(entry: CatalogTable) -> str:
     text = f"{quoted(entry.path)} (\n" + _indented(lines) + "\n)\n"
     text += _comment(entry.comment)
     if entry.distribution is not None:
-        text += f"{entry.distribution.shown}\n"
+        text += f"{entry.distribution.ddl}\n"
     if entry.partitioned_by:
         text += f"PARTITIONED BY ({_names(entry.partitioned_by)})\n"
     return text + _with(entry.options)
@@ -60,7 +60,7 @@ def view(entry: CatalogView, context: SessionContext) -> TableResult:
     names = entry.column_names or tuple(f.name for f in planning.view_fields(context, entry.path))
     word = "TEMPORARY VIEW" if entry.temporary else "VIEW"
     text = f"CREATE {word} {quoted(entry.path)} (\n" + _indented(map(name, names)) + "\n)\n"
-    return _answer(text + _comment(entry.comment) + f"AS {view_text.shown(context, entry)}\n")
+    return _answer(text + _comment(entry.comment) + f"AS {view_text.display_text(context, entry)}\n")
 
 
 def model(entry: CatalogModel) -> TableResult:

@@ -22,7 +22,7 @@ def create_view(statement: s.CreateView, context: SessionContext) -> TableResult
         comment=statement.comment,
         temporary=statement.temporary,
     )
-    kept = view_text.kept(context, view, statement.query_position)
+    kept = view_text.stored_view(context, view, statement.query_position)
     context.catalogs.create(kept, ignore_if_exists=statement.if_not_exists)
     return ok()
 
@@ -42,7 +42,7 @@ def alter_view(statement: s.AlterView, context: SessionContext) -> TableResult:
         context, s.Query(text=statement.query_text, position=statement.position, tree=statement.query)
     )
     changed = replace(view, text=statement.query_text, column_names=())
-    context.catalogs.replace(view_text.kept(context, changed, statement.query_position))
+    context.catalogs.replace(view_text.stored_view(context, changed, statement.query_position))
     return ok()
 
 

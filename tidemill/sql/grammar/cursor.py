@@ -6,14 +6,14 @@ it took. ``expect...`` methods raise SqlSyntaxError with Flink's message. Cost: 
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
 from difflib import get_close_matches
 from typing import NoReturn, TypeVar
 
 from sqlglot import exp
 
 from tidemill.errors import NotSupportedError, Position, SqlSyntaxError
-from tidemill.sql.grammar.parentheses import Parentheses
 from tidemill.sql.lexer import START, Kind, Token, swallowing, tokens, unicode_string
 from tidemill.sql.positions import place
 from tidemill.sql.reserved import RESERVED
@@ -224,3 +224,32 @@ class Cursor:
     def text_since(self, token: Token) -> str:
         """The text as written from ``token`` to the last token taken."""
         return self.text[token.start : self.previous.end]
+
+
+@dataclass(frozen=True, slots=True)
+class Parentheses:
+    """By a token's index: ``_opened``, how many open in a row from there; ``_behind``, of one that opens, the
+    index of the token behind the one that closes it."""
+
+    _opened: Sequence[int]
+    _behind: Sequence[int]
+
+    @classmethod
+    def of(cls, tokens: Sequence[Token]) -> Parentheses:
+        """``tokens`` end with EOF."""
+        last = len(tokens) - 1
+        opened, behind, waiting = [0] * len(tokens), [last] * len(tokens), list[int]()
+        for i in range(last, -1, -1):
+            if tokens[i].upper == "(":
+                opened[i] = opened[i + 1] + 1
+                behind[i] = waiting.pop() + 1 if waiting else last
+            elif tokens[i].upper == ")":
+                waiting.append(i)
+        return cls(opened, behind)
+
+    def opened(self, index: int) -> int:
+        return self._opened[index]
+
+    def behind(self, index: int) -> int:
+        """EOF's index where none closes it."""
+        return self._behind[index]

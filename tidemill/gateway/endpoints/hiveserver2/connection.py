@@ -7,16 +7,17 @@ a letter. So one port serves all three.
 from __future__ import annotations
 
 import logging
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
+from typing import Any
 
 from thriftpy2.thrift import TApplicationException
 
 from tidemill.errors import InternalError, TidemillError
-from tidemill.gateway.endpoints.hiveserver2 import http, sasl, status
+from tidemill.gateway.endpoints.hiveserver2 import http, sasl, sessions, statements, status
 from tidemill.gateway.endpoints.hiveserver2.caller import Caller, GoneError
 from tidemill.gateway.endpoints.hiveserver2.logs import Logs
-from tidemill.gateway.endpoints.hiveserver2.methods import METHODS
+from tidemill.gateway.endpoints.hiveserver2.metadata import QUERIES, metadata_method
 from tidemill.gateway.endpoints.hiveserver2.stream import ClosedError, Stream
 from tidemill.gateway.endpoints.hiveserver2.structs import call_structs
 from tidemill.gateway.endpoints.hiveserver2.wire import (
@@ -146,3 +147,26 @@ def _answer(
     failure = response()
     failure.status = status.failed(error)  # type: ignore[attr-defined]  # Thrift makes its fields
     return Answer(failure)
+
+
+Method = Callable[[Caller, Any], Answer]
+
+
+METHODS: Mapping[str, Method] = {
+    "OpenSession": sessions.open_session,
+    "CloseSession": sessions.close_session,
+    "SetClientInfo": sessions.client_info,
+    "GetInfo": sessions.info,
+    "GetDelegationToken": sessions.no_token,
+    "CancelDelegationToken": sessions.no_token,
+    "RenewDelegationToken": sessions.no_token,
+    "ExecuteStatement": statements.execute,
+    "GetOperationStatus": statements.operation_status,
+    "CancelOperation": statements.cancel,
+    "CloseOperation": statements.close,
+    "GetResultSetMetadata": statements.metadata,
+    "FetchResults": statements.fetch,
+    "GetQueryId": statements.query_id,
+    **{query.method: metadata_method(query) for query in QUERIES},
+}
+"""Which function answers which method of the protocol."""

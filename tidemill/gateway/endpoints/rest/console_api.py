@@ -24,9 +24,9 @@ from tidemill.gateway.service.service import Gateway
 from tidemill.runtime.job.plan import PlanNode, PlanRole
 from tidemill.runtime.progress import EpochBegun, EpochProgress
 from tidemill.session.history.watch import Failure, JobLook, NodeTotals
-from tidemill.session.job import EndedJob, JobHandle
-from tidemill.session.jobs import StartedJob
-from tidemill.sql.shown import shown_statement
+from tidemill.session.jobs.job import EndedJob, JobHandle
+from tidemill.session.jobs.started import StartedJob
+from tidemill.sql.redaction import redacted_statement
 from tidemill.sql.splitter import Piece, split
 
 Json = dict[str, Any]
@@ -219,7 +219,7 @@ def _column(column: Column, *, is_key: bool) -> Json:
 def _piece(piece: Piece) -> Json:
     return {
         "text": piece.text,
-        "shown": shown_statement(piece.text),
+        "shown": redacted_statement(piece.text),
         "line": piece.position.line,
         "column": piece.position.column,
     }

@@ -16,7 +16,7 @@ from tidemill.changelog.rowkind import KIND_COLUMN, RowKind
 from tidemill.functions.text.cast import cast
 from tidemill.functions.text.endpoint_json import endpoint_json, quoted
 from tidemill.functions.text.style import Write
-from tidemill.session.row_decoder import column_values
+from tidemill.session.rows.decoder import column_values
 from tidemill.types import logical as t
 
 FORMATS = ("JSON", "PLAIN_TEXT")

@@ -1,4 +1,7 @@
-"""The GROUP BY clause: keys, GROUPING SETS, ROLLUP and CUBE, multiplied out to sets of keys."""
+"""The GROUP BY clause: keys, GROUPING SETS, ROLLUP and CUBE, multiplied out to sets of keys.
+
+GROUP BY DISTINCT leaves out equal sets.
+"""
 
 from __future__ import annotations
 
@@ -32,8 +35,10 @@ def bind(
     parts = [_sets(expressions, node) for node in _elements(group)]
     sets = [tuple(k for keys in choice for k in keys) for choice in product(*parts)]
     keys = _distinct(k for part in parts for chosen in part for k in chosen)
-    plain = len(sets) == 1 and len(_distinct(iter(sets[0]))) == len(keys)
     numbers = tuple(tuple(sorted({keys.index(k) for k in chosen})) for chosen in sets)
+    if group.args.get("distinct"):
+        numbers = tuple(dict.fromkeys(numbers))
+    plain = len(numbers) == 1 and len(numbers[0]) == len(keys)
     return Grouping(keys=keys, sets=None if plain else numbers)
 
 

@@ -8,18 +8,21 @@ from dataclasses import dataclass
 from sqlglot import exp
 
 from tidemill.errors import NotSupportedError, ValidationError
+from tidemill.plan import nodes as n
 from tidemill.plan.binder import hints
 from tidemill.plan.binder.context import Context
+from tidemill.plan.binder.expressions import literals
 from tidemill.plan.binder.expressions.binding import QueryBinder
+from tidemill.plan.binder.naming import column_aliases, with_column_names
 from tidemill.plan.binder.relations import (
     joins,
-    lateral,
     match_recognize,
     table_functions,
     tables,
     temporal_joins,
 )
-from tidemill.plan.binder.relations.tables import Source
+from tidemill.plan.binder.relations.joins import ON, joined, kind_of, padded_scope
+from tidemill.plan.binder.relations.tables import Source, named_source
 from tidemill.plan.binder.scope import Scope
 from tidemill.plan.rules.construct import one_row
 from tidemill.sql.expressions import FunctionTable
@@ -103,9 +106,35 @@ _KINDS: dict[type[exp.Expr], Callable[[QueryBinder, exp.Expr, Context], Source]]
     exp.MatchRecognize: match_recognize.bind,
     FunctionTable: table_functions.bind_function,
 }
+
+
+def _join_lateral(binder: QueryBinder, left: Source, join: exp.Expr, context: Context) -> Source:
+    """``left, LATERAL (query) AS t`` or ``left [LEFT] JOIN LATERAL (query) AS t ON condition``."""
+    kind = kind_of(join)
+    if kind not in (n.JoinKind.INNER, n.JoinKind.LEFT):
+        raise NotSupportedError(f"{kind.value} with LATERAL is not supported", position=position_of(join))
+    node = join.this
+    alias = context.alias(node)
+    inner = binder.bind(node.this, context.inside(left.scope))
+    right = named_source(with_column_names(inner, column_aliases(node), node), alias)
+    scope = left.scope.beside(right.scope)
+    on = join.args.get("on")
+    condition = literals.boolean(True) if on is None else binder.expressions(context, scope, ON).condition(on)
+    plan = n.LateralJoin(
+        fields=joined(left.plan, inner.plan, kind, condition).fields,
+        left=left.plan,
+        right=inner.plan,
+        kind=kind,
+        condition=condition,
+        position=position_of(join),
+    )
+    outer = kind is n.JoinKind.LEFT
+    return Source(plan=plan, scope=left.scope.beside(padded_scope(right.scope, outer)))
+
+
 _LATERAL: dict[type[exp.Expr], Callable[[QueryBinder, Source, exp.Expr, Context], Source | None]] = {
     exp.Unnest: table_functions.join_unnest,
-    exp.Lateral: lateral.join_lateral,
+    exp.Lateral: _join_lateral,
     exp.Table: temporal_joins.join_version,
     FunctionTable: table_functions.join_function,
 }

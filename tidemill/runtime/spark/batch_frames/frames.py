@@ -39,12 +39,18 @@ from tidemill.runtime.spark.batch_frames.aggregate import aggregated
 from tidemill.runtime.spark.batch_frames.existence import existence, with_existence
 from tidemill.runtime.spark.batch_frames.expand import unpivoted
 from tidemill.runtime.spark.batch_frames.join import joined, not_in, unsent
-from tidemill.runtime.spark.batch_frames.keeping import kept
 from tidemill.runtime.spark.batch_frames.kernel import kernel_frame
 from tidemill.runtime.spark.batch_frames.lookup import lookup_frame
 from tidemill.runtime.spark.batch_frames.match import match_frame
 from tidemill.runtime.spark.batch_frames.over import over_rows, ranking, sort_texts
-from tidemill.runtime.spark.batch_frames.relation import Relation, Views, aliased, combined, united
+from tidemill.runtime.spark.batch_frames.relation import (
+    Relation,
+    Views,
+    aliased,
+    combined,
+    materialized,
+    united,
+)
 from tidemill.runtime.spark.batch_frames.sharing import Sharing
 from tidemill.runtime.spark.batch_frames.slices import aggregated_by_slices
 from tidemill.runtime.spark.batch_frames.stopping import makes_many, stoppable
@@ -103,7 +109,7 @@ class BatchFrames:
             found = self.make(node, sequenced)
             names = _names(node.fields, sequenced)
             if self.sharing.keeps(node):
-                found = kept(found.frame() if isinstance(found, Relation) else found)
+                found = materialized(found.frame() if isinstance(found, Relation) else found)
             made = found if isinstance(found, Relation) else self.views.of(found, names)
             if self.sharing.readers(node) > 1 and not isinstance(node, b.TableSourceScan):
                 made = made.view()
@@ -214,7 +220,7 @@ class BatchFrames:
             rows = self._calculated(node, self._relation(rows, node.input.fields), False)
         fields = (form.calcs[-1] if form.calcs else form.function).fields
         if not self.sharing.is_stable(form.node.input):
-            rows = kept(_frame(rows))
+            rows = materialized(_frame(rows))
         return self._relation(rows, fields)
 
     def _relation(self, made: Relation | DataFrame, fields: tuple[Field, ...]) -> Relation:

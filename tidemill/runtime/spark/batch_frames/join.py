@@ -127,7 +127,7 @@ def not_in(node: Join, left: Relation, right: Relation, zone: str, quick: bool) 
     others, missing = (_any_null(translator, [pair[side] for pair in pairs]) for side in (1, 0))
     kinds = tuple(f.type for f in node.right.fields)
     anti = _AntiJoins(columns, kinds, "/*+ broadcast(`$r`) */" if node.broadcast else "")
-    found = anti.found(left, right.view(), equal, aware, others, missing, len(parts) == 1)
+    found = anti.rows(left, right.view(), equal, aware, others, missing, len(parts) == 1)
     return found.renamed(tuple(f.name for f in node.fields))
 
 
@@ -208,7 +208,7 @@ class _AntiJoins:
     kinds: tuple[LogicalType, ...]
     hint: str
 
-    def found(
+    def rows(
         self, left: Relation, right: Relation, equal: str, aware: str, others: str, own: str, single: bool
     ) -> Relation:
         """``equal`` and ``aware``: when rows match, and when they might; ``others`` and ``own``: a condition

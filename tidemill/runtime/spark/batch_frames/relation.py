@@ -26,7 +26,7 @@ from pyspark.sql import DataFrame, SparkSession
 from tidemill.connectors.api import NamedTable
 from tidemill.last_used import LastUsed
 from tidemill.runtime.spark.applications import application_id
-from tidemill.spark_internals.frames import analysed_plan, frame_in, of_analysed
+from tidemill.spark_internals.frames import analysed_plan, frame_in, of_analysed, of_unknown_size
 from tidemill.spark_internals.versions import KNOWN_PLANS, is_on
 from tidemill.types.physical import quote
 
@@ -58,7 +58,7 @@ class Relation:
 
     def known_frame(self) -> DataFrame:
         """``frame``, which Spark need not analyse where it knows the text."""
-        return self._given(self.views.known(self.query) if self.made is None else self.made)
+        return self._given(self.views.analysed_before(self.query) if self.made is None else self.made)
 
     def _given(self, rows: DataFrame) -> DataFrame:
         return rows if self.columns else rows.select()
@@ -147,7 +147,7 @@ class Views:
             self._waiting.pop(0)
         return self.spark.sql(query)
 
-    def known(self, query: str) -> DataFrame:
+    def analysed_before(self, query: str) -> DataFrame:
         """``analysed``, by what Spark made of the same text before: where all it reads are tables by name."""
         if self.has_frames or not is_on(KNOWN_PLANS):
             return self.analysed(query)
@@ -196,3 +196,12 @@ def united(parts: Sequence[Relation], columns: tuple[str, ...]) -> Relation:
         groups = (made[i : i + _TOGETHER] for i in range(0, len(made), _TOGETHER))
         made = [combined(group, "UNION ALL") if group[1:] else group[0] for group in groups]
     return made[0]
+
+
+def materialized(frame: DataFrame) -> DataFrame:
+    """The rows of ``frame``, computed now, as the beginning of a new plan.
+
+    A checkpoint still has the old plan's guess of its size. Guesses are multiplied join by join, and those of
+    joins upon joins grow to numbers that take longer than the query: here nobody guesses.
+    """
+    return of_unknown_size(frame.localCheckpoint())

@@ -15,7 +15,7 @@ from tidemill.runtime import graph as g
 from tidemill.runtime.arrow_rows import ArrowRows, computed_over
 from tidemill.runtime.placement import origin
 from tidemill.runtime.spark.epoch.facts import EpochFacts
-from tidemill.runtime.spark.epoch.shapes import Renamed, marked_rows, places_of
+from tidemill.runtime.spark.epoch.shapes import Renamed, column_positions, marked_rows
 from tidemill.runtime.spark.epoch.steps import Exchanged, Mapped, NodeRows, Part, ReadRows, Step, United
 from tidemill.runtime.spark.epoch.tasks import Tasks
 from tidemill.runtime.spark.exchange import BLOCK_SCHEMA
@@ -44,10 +44,12 @@ class ArrowSteps:
         """``through`` over the batches of ``node``, in the workers that make them where nothing is computed
         in between. Its batches have the node's columns under their names."""
         found = origin(node, node.columns)
-        below, places = found.node, places_of(found.node)
-        chosen = tuple(places[name] for name in (*found.columns, *node.hidden))
+        below, positions = found.node, column_positions(found.node)
+        chosen = tuple(positions[name] for name in (*found.columns, *node.hidden))
         names = (*node.columns, *node.hidden)
-        renamed = Renamed(places=chosen, names=names, marked=marked_rows(below, found.marked), then=through)
+        renamed = Renamed(
+            positions=chosen, names=names, marked=marked_rows(below, found.marked), then=through
+        )
         if self.arrow.follows(below):
             return self.rows(below, renamed, schema)
         return Mapped(below=NodeRows(node=node, named=True), through=through, schema=schema)

@@ -6,6 +6,7 @@ Spark makes a ``mapInArrow`` and, where rows cross, a shuffle of blocks. The JVM
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
 from functools import singledispatchmethod
 
@@ -13,7 +14,8 @@ from pyspark import StorageLevel
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as F
 
-from tidemill.changelog.rowkind import KIND_COLUMN, RowKind
+from tidemill.changelog.rowkind import KIND_COLUMN, SEQUENCE_COLUMN, RowKind
+from tidemill.changelog.watermarks import WATERMARK_COLUMN
 from tidemill.connectors.api import ArrowSource, BatchMap
 from tidemill.connectors.arrow_maps import map_batches, type_text
 from tidemill.connectors.task_frames import read_frame
@@ -23,10 +25,15 @@ from tidemill.runtime import graph as g
 from tidemill.runtime.spark.epoch.arrow_steps import ArrowSteps
 from tidemill.runtime.spark.epoch.facts import EpochFacts
 from tidemill.runtime.spark.epoch.steps import Exchanged, Mapped, NodeRows, Part, ReadRows, Step, United
-from tidemill.runtime.spark.exchange import PARTITION_COLUMN
+from tidemill.runtime.spark.exchange import (
+    BLOCK_COLUMN,
+    FORM_COLUMN,
+    PARTITION_COLUMN,
+    PORT_COLUMN,
+    TASK_COLUMN,
+    Form,
+)
 from tidemill.runtime.spark.spread import READER_COLUMN
-from tidemill.runtime.spark.ticks import ticks
-from tidemill.runtime.spark.unions import aligned, united
 from tidemill.runtime.spark.user_columns import selected
 from tidemill.runtime.spark.watermark_stage import Handover
 from tidemill.types.physical import quote
@@ -202,3 +209,45 @@ def _plainly_named(frame: DataFrame) -> DataFrame:
 
 def _named(expressions: tuple[str, ...], names: tuple[str, ...]) -> list[str]:
     return [f"{e} AS {quote(n)}" for e, n in zip(expressions, names, strict=True)]
+
+
+_TICK_COLUMNS = (
+    ("CAST(id AS INT)", PARTITION_COLUMN),
+    ("0", PORT_COLUMN),
+    (f"{int(Form.TICK)}Y", FORM_COLUMN),
+    ("0", TASK_COLUMN),
+    ("X''", BLOCK_COLUMN),
+)
+
+
+def ticks(spark: SparkSession, partitions: int) -> DataFrame:
+    """A tick for every partition, as exchange blocks. Cost: one small task."""
+    return spark.range(0, partitions, 1, 1).selectExpr(
+        *(f"{text} AS {quote(name)}" for text, name in _TICK_COLUMNS)
+    )
+
+
+def aligned(branch: g.ExecNode, union: g.Merge) -> list[str]:
+    """The branch's columns under the union's names, hidden ones filled in where it has none."""
+    columns = [f"{quote(b)} AS {quote(u)}" for b, u in zip(branch.columns, union.columns, strict=True)]
+    if union.has_kind:
+        columns.append(
+            quote(KIND_COLUMN) if branch.has_kind else f"CAST(0 AS TINYINT) AS {quote(KIND_COLUMN)}"
+        )
+    if union.sequenced:
+        columns.append(quote(SEQUENCE_COLUMN))
+    if union.timed:
+        columns.append(quote(WATERMARK_COLUMN))
+    return columns
+
+
+def united(frames: Sequence[DataFrame]) -> DataFrame:
+    """The rows of ``frames``, by position and in their order.
+
+    Spark looks at a union's whole list of inputs with each that is added: halves are put together, so that a
+    thousand inputs cost a thousand times their logarithm, not their square.
+    """
+    if len(frames) == 1:
+        return frames[0]
+    middle = len(frames) // 2
+    return united(frames[:middle]).unionAll(united(frames[middle:]))

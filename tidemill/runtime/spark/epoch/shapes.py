@@ -18,10 +18,10 @@ from tidemill.runtime.spark.watermark_stage import Handover, WatermarkStage
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Renamed:
-    """Chooses rows, and columns by place, and names these for ``then``. A column without a place is the kind
-    of rows that are all inserted."""
+    """Chooses rows, and columns by position, and names these for ``then``. A column without a position is the
+    kind of rows that are all inserted."""
 
-    places: tuple[int | None, ...]
+    positions: tuple[int | None, ...]
     names: tuple[str, ...]
     then: BatchMap
     marked: MarkedRows | None = None
@@ -30,7 +30,7 @@ class Renamed:
         chosen = batches if self.marked is None else map(self.marked.of, batches)
         return self.then(
             pa.RecordBatch.from_arrays(
-                [_inserted(batch.num_rows) if p is None else batch.column(p) for p in self.places],
+                [_inserted(batch.num_rows) if p is None else batch.column(p) for p in self.positions],
                 names=list(self.names),
             )
             for batch in chosen
@@ -79,24 +79,24 @@ class Windowed:
         return pa.RecordBatch.from_arrays(ordered, names=list(self.names))
 
 
-def places_of(node: g.ExecNode) -> dict[str, int]:
+def column_positions(node: g.ExecNode) -> dict[str, int]:
     """Where the columns of its batches stand."""
     return {name: place for place, name in enumerate((*node.columns, *node.hidden))}
 
 
 def marked_rows(below: g.ExecNode, marked: g.Marked | None) -> MarkedRows | None:
-    """Which of the rows of ``below`` are meant, by the places of their columns."""
+    """Which of the rows of ``below`` are meant, by the positions of their columns."""
     if marked is None:
         return None
-    places = places_of(below)
-    return MarkedRows(kind=places[KIND_COLUMN], mark=places[marked.column], bits=marked.bits)
+    positions = column_positions(below)
+    return MarkedRows(kind=positions[KIND_COLUMN], mark=positions[marked.column], bits=marked.bits)
 
 
 def port_rows(below: g.ExecNode, columns: tuple[str, ...], marked: g.Marked | None, port: g.Port) -> PortRows:
     """How the rows of ``below`` look to the kernel."""
-    places = places_of(below)
+    positions = column_positions(below)
     wanted = (*zip(columns, port.columns, strict=True), *((h, h) for h in port.hidden))
-    chosen = tuple((places[name], kernel_name) for name, kernel_name in wanted)
+    chosen = tuple((positions[name], kernel_name) for name, kernel_name in wanted)
     marks = marked_rows(below, marked)
     return PortRows(columns=chosen, keys=port.keys, marked=marks, buckets=port.buckets)
 
@@ -109,16 +109,16 @@ def watermark_stage(
     then: BatchMap | None,
 ) -> WatermarkStage:
     """The stage over batches of ``below``, whose ``columns`` are those of the node, then its mark."""
-    places = places_of(below)
+    positions = column_positions(below)
     hidden = tuple(h for h in node.hidden if h != WATERMARK_COLUMN)
     kept = (*zip(columns, node.columns, strict=False), *((h, h) for h in hidden))
     return WatermarkStage(
         source=node.source,
-        rowtime=places[columns[node.columns.index(node.rowtime)]],
-        mark=places[columns[-1]],
+        rowtime=positions[columns[node.columns.index(node.rowtime)]],
+        mark=positions[columns[-1]],
         delay=node.delay,
         interval=node.interval,
-        kept=tuple((places[old], new) for old, new in kept),
+        kept=tuple((positions[old], new) for old, new in kept),
         handover=handover,
         then=then,
     )

@@ -17,8 +17,8 @@ from tidemill.runtime.spark.epoch.shapes import (
     Followed,
     Renamed,
     Windowed,
+    column_positions,
     marked_rows,
-    places_of,
     port_rows,
     watermark_stage,
 )
@@ -46,13 +46,13 @@ class Tasks:
         )
 
     def computed(self, arrays: g.Arrays, node: g.Select, found: Origin, then: BatchMap) -> Computed:
-        places = places_of(found.node)
+        positions = column_positions(found.node)
         by_name = dict(zip(arrays.projection.names, found.columns, strict=True))
         return Computed(
             operator=arrays.name,
             projection=arrays.projection.with_columns(node.hidden),
-            places=tuple((name, places[below]) for name, below in by_name.items())
-            + tuple((name, places[name]) for name in node.hidden),
+            positions=tuple((name, positions[below]) for name, below in by_name.items())
+            + tuple((name, positions[name]) for name in node.hidden),
             names=(*node.columns, *node.hidden),
             epoch=self.facts.epoch,
             time=self.facts.time,
@@ -64,10 +64,10 @@ class Tasks:
     def windowed(
         self, node: g.Generate, attached: AttachedWindows, found: Origin, then: BatchMap
     ) -> Windowed:
-        places = places_of(found.node)
+        positions = column_positions(found.node)
         return Windowed(
             windows=attached,
-            kept=tuple(places[name] for name in (*found.columns, *node.hidden)),
+            kept=tuple(positions[name] for name in (*found.columns, *node.hidden)),
             hidden=len(node.hidden),
             time=node.input.columns.index(node.time),
             names=(*node.columns, *node.hidden),
@@ -90,20 +90,20 @@ class Tasks:
         return replace(
             stage,
             splits=self.facts.event_time.of_splits(node.source, splits),
-            sequence=places_of(below)[SEQUENCE_COLUMN],
+            sequence=column_positions(below)[SEQUENCE_COLUMN],
         )
 
     def lookup(self, node: g.Lookup) -> LookupStage:
         facts, below = self.facts, node.input
-        places = places_of(below)
+        positions = column_positions(below)
         return LookupStage(
             asking=node.asking,
-            keys=tuple(places[name] for name in node.keys),
+            keys=tuple(positions[name] for name in node.keys),
             outer=node.outer,
             bundle=node.bundle,
             nested=node.nested,
             width=len(below.columns),
-            kind=places.get(KIND_COLUMN),
+            kind=positions.get(KIND_COLUMN),
             name=node.name,
             scope=f"{facts.state_root.location} {facts.run_id} {node.name}",
             epoch=facts.epoch,
@@ -111,10 +111,10 @@ class Tasks:
         )
 
     def looked_up(self, node: g.Lookup, found: Origin, then: BatchMap) -> Renamed:
-        places = places_of(found.node)
+        positions = column_positions(found.node)
         below = (*found.columns, *node.input.hidden)
         return Renamed(
-            places=tuple(places[name] for name in below),
+            positions=tuple(positions[name] for name in below),
             names=tuple(f"c{place}" for place in range(len(below))),
             marked=marked_rows(found.node, found.marked),
             then=Followed(first=self.lookup(node), names=(*node.columns, *node.hidden), then=then),
@@ -122,10 +122,10 @@ class Tasks:
 
     def united(self, branch: g.ExecNode, found: Origin, union: g.Merge, then: BatchMap) -> Renamed:
         """``then`` over the rows of a ``branch``, which ``found`` makes, as the union has them."""
-        places = places_of(found.node)
-        hidden = (places[name] if name in branch.hidden else None for name in union.hidden)
+        positions = column_positions(found.node)
+        hidden = (positions[name] if name in branch.hidden else None for name in union.hidden)
         return Renamed(
-            places=(*(places[name] for name in found.columns), *hidden),
+            positions=(*(positions[name] for name in found.columns), *hidden),
             names=(*union.columns, *union.hidden),
             marked=marked_rows(found.node, found.marked),
             then=then,

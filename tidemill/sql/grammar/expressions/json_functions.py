@@ -56,10 +56,15 @@ class JsonFunctions:
 
     def _input_and_path(self) -> tuple[exp.Expression, exp.Expression]:
         self.cursor.expect("(")
-        this = self.nested.expression()
-        self.cursor.take("FORMAT", "JSON")
+        this = self._input()
         self.cursor.expect(",")
         return this, self.nested.expression()
+
+    def _input(self) -> exp.Expression:
+        """A value, with FORMAT JSON in a node that no binder takes: Flink has no function for it either."""
+        value = self.nested.expression()
+        token = self.cursor.current
+        return place(exp.FormatJson(this=value), token) if self.cursor.take("FORMAT", "JSON") else value
 
     def _behaviors(self, allowed: tuple[str, ...]) -> dict[str, x.JsonBehavior]:
         """``<behavior> ON EMPTY <behavior> ON ERROR``, each at most once."""
@@ -133,8 +138,7 @@ class JsonFunctions:
             if worded or not self.cursor.at(":"):
                 self.cursor.fail("VALUE", ":")
             self.cursor.advance()
-        value = self.nested.expression()
-        self.cursor.take("FORMAT", "JSON")
+        value = self._input()
         return place(exp.JSONKeyValue(this=key, expression=value), token)
 
     def _at_on_null(self) -> bool:

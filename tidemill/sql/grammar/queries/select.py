@@ -70,6 +70,7 @@ class Selects:
         """Plain keys in ``expressions``; GROUPING SETS, ROLLUP, CUBE in lists of their own.
 
         A set or a ROLLUP/CUBE element of several keys is an exp.Tuple, the empty set ``()`` an empty one.
+        With ``distinct`` equal sets count once.
         """
         token = self.cursor.current
         self.cursor.expect("GROUP", "BY")
@@ -78,8 +79,8 @@ class Selects:
         for element in self.cursor.separated(self._grouping_element):
             slot = _GROUPING_SLOTS.get(type(element), "expressions")
             node.append(slot, element)
-        if distinct and len(node.args) > 1:
-            self.cursor.refuse("GROUP BY DISTINCT with GROUPING SETS, ROLLUP or CUBE", token)
+        if distinct:
+            node.set("distinct", True)
         return place(node, token)
 
     def _grouping_element(self) -> exp.Expression:
