@@ -167,6 +167,34 @@ def test_a_lost_first_epoch_is_not_taken_for_a_forgotten_number(
     assert shown(kafka, target) == ["abc", "abc"]
 
 
+def test_epochs_whose_number_is_forgotten_are_not_sent_twice(
+    kafka: Broker, target: Target, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The error says which file keeps an epoch from being sent again."""
+    target.publish(1, "ab")
+    target.publish(2, "cd")
+    monkeypatch.setattr(Transactions, "recorded", lambda self: 0)
+    with pytest.raises(CommitUnknownError, match=r"epoch 2, 3 is not known") as raised:
+        target.publish(3, "ef")
+    for note in ("2/sent", "recorded"):
+        (found,) = target.folder.glob(f"job/0/{note}")
+        assert str(found) in (raised.value.hint or "")
+        found.unlink()
+    target.restart()
+    target.publish(3, "ef")
+    assert shown(kafka, target) == ["abcdef", "abcdef"]
+
+
+def test_a_start_sends_what_the_cluster_has_lost(kafka: Broker, target: Target, losing: set[int]) -> None:
+    losing.add(SECOND)
+    target.publish(1, "ab")
+    target.publish(2, "cd")
+    target.restart()
+    for made in target.sinks:
+        made.discard(3)
+    assert shown(kafka, target) == ["abcd", "abcd"]
+
+
 def test_what_another_prefix_has_sent_is_not_sent_again(kafka: Broker, target: Target) -> None:
     target.publish(1, "a")
     target.publish(2, "b")

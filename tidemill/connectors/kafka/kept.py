@@ -129,7 +129,12 @@ class Kept:
         return [Share(**share) for share in told["shares"]] if told["name"] == self.name else None
 
     def _note(self, epoch: int) -> str:
-        return f"{self.directory}/{epoch}/{_NOTE}"
+        return note_of(self.directory, epoch)
+
+
+def note_of(directory: str, epoch: int) -> str:
+    """The file that says how an epoch is sent; without it the epoch is not sent again."""
+    return f"{directory}/{epoch}/{_NOTE}"
 
 
 def _listed(column: pa.Array) -> Iterable[Any]:

@@ -38,9 +38,10 @@ class Outbox(Protocol):
         """ConnectorError where the topic is not there, and is not made by being asked for."""
         ...
 
-    def recover(self, epoch: int) -> None:
+    def recover(self, epoch: int) -> int:
         """What an earlier process of the job left open is ended; ``epoch`` is the next to be committed.
-        StateError where the cluster has it already."""
+        StateError where the cluster has it already. Gives the last epoch that is known to be in the
+        cluster, 0 if none is."""
         ...
 
     def send(
@@ -138,8 +139,9 @@ class Plain:
     def check(self, topic: str) -> None:
         self._counts[topic] = partitions(self._producer(), self._login, topic, self._servers)
 
-    def recover(self, epoch: int) -> None:
-        """Nothing is left open."""
+    def recover(self, epoch: int) -> int:
+        """Nothing is left open, and nothing is known."""
+        return 0
 
     def send(
         self,

@@ -115,13 +115,17 @@ class KafkaSink(GroupedSink):
         )
 
     def discard(self, epoch: int) -> None:
-        """Of the epoch before it, which may yet be published again, nothing goes."""
-        self.outbox.recover(epoch)
+        """Of epochs before it, which may yet be sent again, nothing goes; those that the cluster has lost are
+        sent now: rows that come later may be long in coming."""
+        recorded = self.outbox.recover(epoch)
         for name in self.staging.directories(self.directory):
             if name.isdecimal() and int(name) >= epoch:
                 self.staging.remove_directory(f"{self.directory}/{name}")
         if self.kept is not None:
             self.kept.forget()
+            self.kept.seen(recorded)
+            if recorded and self.kept.epochs():
+                self._send_kept(self.kept)
 
     def finish(self) -> None:
         """The first sink of a group comes first, and asks for all of it whether readers see the last epoch:

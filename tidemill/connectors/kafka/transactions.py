@@ -28,6 +28,7 @@ from confluent_kafka import Consumer, KafkaError, KafkaException, Producer, Topi
 from tidemill.connectors.kafka import properties
 from tidemill.connectors.kafka.cluster import TIMEOUT, KafkaCluster
 from tidemill.connectors.kafka.failures import Login
+from tidemill.connectors.kafka.kept import note_of
 from tidemill.connectors.kafka.sending import NOTHING, PATIENCE, Records, Sending, partitions, producer
 from tidemill.errors import CommitUnknownError, ConnectorError, StateError
 from tidemill.files.storage import Storage
@@ -73,7 +74,7 @@ class Transactions:
         client = producer(self.given, {"error_cb": self._login})
         self._counts[topic] = partitions(client, self._login, topic, self._servers)
 
-    def recover(self, epoch: int) -> None:
+    def recover(self, epoch: int) -> int:
         recorded = self._patiently(self._recovered, epoch)
         if recorded >= epoch:
             raise StateError(
@@ -81,6 +82,7 @@ class Transactions:
                 f" has none after {epoch - 1}: it is older than the topic.",
                 hint="Another 'sink.transactional-id-prefix' writes these epochs again.",
             )
+        return recorded
 
     def send(
         self,
@@ -133,7 +135,7 @@ class Transactions:
         recorded = self.recorded()  # step 2
         missing = {epoch: records for epoch, records in epochs.items() if epoch > recorded}
         if missing and not recorded and self.storage.stat(self.note) is not None:
-            raise self._forgotten(max(epochs))
+            raise self._forgotten(sorted(missing))
         for epoch, records in missing.items():  # step 3
             client.begin_transaction()
             sending = Sending(client=client, counts=self._counts)
@@ -201,12 +203,18 @@ class Transactions:
     def _failed(self, error: KafkaException) -> ConnectorError:
         return self._login.failure(error, f"Kafka at {self._servers}, transactional id '{self.name}'")
 
-    def _forgotten(self, epoch: int) -> CommitUnknownError:
+    def _forgotten(self, epochs: Sequence[int]) -> CommitUnknownError:
+        """``epochs``: in their order; all but the last one were sent before."""
+        *before, last = epochs
+        folder = self.note.rpartition("/")[0]
+        notes = [self.storage.shown(note_of(folder, epoch)) for epoch in before]
+        shown = f" If the rows of epoch {', '.join(map(str, before))} are in it, remove {', '.join(notes)}."
         return CommitUnknownError(
             f"Kafka at {self._servers} does not remember what consumer group '{self.name}' has recorded:"
-            f" whether topic '{self.topic}' has epoch {epoch} is not known.",
-            hint="Kafka keeps such offsets for offsets.retention.minutes. Look into the topic. If the epoch's"
-            f" rows are not in it, remove the file {self.storage.shown(self.note)} and start the job again.",
+            f" whether topic '{self.topic}' has epoch {', '.join(map(str, epochs))} is not known.",
+            hint="Kafka keeps such offsets for offsets.retention.minutes. Look into the topic."
+            f"{shown if before else ''} If the rows of epoch {last} are not in it, remove the file"
+            f" {self.storage.shown(self.note)} and start the job again.",
         )
 
     def _given_up(self, error: KafkaException, epoch: int) -> CommitUnknownError:
