@@ -89,6 +89,7 @@ LITERAL_PATTERNS = [
         "REGEXP_EXTRACT",
         (("foo", "(foo)", Typed("1", t.INT)), "foo"),
         (("foo", "(foo)", Typed("2", t.INT)), None),
+        (("foo", "(foo)", Typed("CAST(NULL AS INT)", t.INT)), None),
     ),
     *_cases("REGEXP_EXTRACT_ALL", (("a1b2", "x"), None), (("a", "("), None)),
     *_cases("REGEXP_EXTRACT_ALL", (("a1b2", "([a-z])", Typed("2", t.INT)), None)),

@@ -70,7 +70,7 @@ def _with_group(body: Callable[[str, str, str, bool], str], default: int) -> Tra
         result = share(text, lambda s: body(s, pattern, group, skips))
         if isinstance(number, int):
             return result
-        absent = f"{group} < 0"
+        absent = f"{group} IS NULL OR {group} < 0"
         if isinstance(source, str):
             absent += f" OR {group} > {group_count(source)}"
         return f"CASE WHEN {absent} THEN {null} ELSE {result} END"
