@@ -36,6 +36,8 @@ _SETTINGS = {
     # All messages are there when they are asked for: only the end of a range without a message waits.
     "fetch.wait.max.ms": 10,
     "queued.min.messages": BATCH,
+    # Else a consumer that has so many waits a second before it asks for more, however soon they are taken.
+    "fetch.queue.backoff.ms": 1,
 }
 _kept: LastUsed[list[tuple[Consumer, Login]]] = LastUsed(most=_MOST)
 """By properties, the consumers that no task of this worker uses now."""
