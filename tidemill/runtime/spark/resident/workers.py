@@ -90,7 +90,7 @@ class _Job:
     thread: threading.Thread
     used: float = field(default_factory=time.monotonic)
     is_broken: bool = False
-    """A question may have no answer yet: the workers must end."""
+    """A question may still be answered, to nobody: the workers must end."""
     _free: deque[Connection] = field(init=False)
     _turns: Turns = field(init=False)
 
@@ -98,8 +98,8 @@ class _Job:
         self._free, self._turns = deque(self.connections), Turns(len(self.connections))
 
     def run(self, tasks: Sequence[Task], given_up: Callable[[], bool]) -> list[Answer]:
-        """The answers in the order of the tasks. Raises Lost or Failed, and the job is of no use then, or
-        GivenUp."""
+        """The answers in the order of the tasks. Raises Lost, Failed or GivenUp. If a question is left
+        without an answer, the job is broken, and ends after the epochs under way."""
         left = deque(enumerate(tasks))
         answers: dict[int, Answer] = {}
         asked: dict[Connection, int] = {}
@@ -237,9 +237,6 @@ class ResidentWorkers:
         assert job is not None
         try:
             yield job
-        except BaseException:
-            job.is_broken = True  # it ends after the epochs under way: nobody waits for these here
-            raise
         finally:
             job.used = time.monotonic()
             self._turns.give_back()
