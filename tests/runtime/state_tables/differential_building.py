@@ -15,7 +15,9 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from tests.operators import differential_interval_join as intervals
 from tests.operators import differential_join as joins
+from tests.operators import differential_over as overs
 from tests.operators import differential_rank as ranks
 from tests.operators.epochs import Epochs
 from tests.operators.naive_aggregate import freeze
@@ -25,10 +27,12 @@ from tidemill.connectors.worker_errors import WorkerError
 from tidemill.files.storage import Storage
 from tidemill.operators.api import TakesRows
 from tidemill.operators.changelog_normalize import ChangelogNormalizeSpec
+from tidemill.operators.over.operator import OverFunction, OverSpec
 from tidemill.operators.rank.operator import RankSpec
 from tidemill.runtime.state_tables.intake import Intake
-from tidemill.runtime.state_tables.writer import StateWriter, TableRules
+from tidemill.runtime.state_tables.writer import StateWriter, TableRules, hashed_by_keys
 from tidemill.state.slices import Slice, key_groups
+from tidemill.state.store import StateStore
 
 PARTITIONS = 3
 NOW = 5
@@ -67,7 +71,13 @@ def built(
             for token in map(json.loads, batch.column(0).to_pylist()):
                 if token["manifest"] is not None:
                     held[token["part"]] = Slice(token["manifest"], *token["groups"])
-    return tuple(sorted(held.values(), key=lambda s: s.first))
+    slices = tuple(sorted(held.values(), key=lambda s: s.first))
+    store = StateStore.open(root, "op", 0, slices, 2, now=NOW)
+    for layout in spec.kept_rows.layouts:
+        if not layout.by_time:
+            # An edit finds the rows by these.
+            assert hashed_by_keys(store.table(layout).everything(), layout)
+    return slices
 
 
 def counted(rows: pa.Table, times: str) -> pa.Table:
@@ -202,6 +212,64 @@ def test_deduplication_goes_on_as_one_that_read_the_rows(
             table = ranks.table_of(later, seq, False, False)
             seq += len(later)
             assert went_on.step(table, time=time) == read.step(table, time=time)
+
+
+CALLS = (overs.AGGREGATES[0][0], overs.AGGREGATES[3][0], overs.AGGREGATES[9][0])
+
+
+@settings(max_examples=examples(20), deadline=None)
+@given(
+    before=st.lists(overs.small_rows, max_size=8),
+    cuts=overs.cuts_strategy,
+    frame=st.sampled_from([*overs.FRAMES]),
+)
+def test_over_goes_on_as_one_that_read_the_rows(before: list[ranks.Row], cuts: Any, frame: str) -> None:
+    functions = tuple(
+        OverFunction(call=call, order=(overs.ORDER,), frame=overs.FRAMES[frame]) for call in CALLS
+    )
+    spec, live = OverSpec(columns=ranks.COLUMNS, partition=("k",), functions=functions), list(before)
+    rows = [(0, row) for row in before]
+    with TemporaryDirectory() as one, TemporaryDirectory() as other:
+        read = Epochs(one, spec, number=1)
+        read.step(ranks.table_of(rows, 0, True, False))
+        slices = built(other, spec, [ranks.table_of(rows, 7, False, False)], [("k",)])
+        went_on, seq = Epochs(other, spec, slices, number=2), len(before)
+        for cut in cuts:
+            changes = [c for action in cut for c in ranks.changes_of(action, live, True)]
+            table = ranks.table_of(changes, seq, True, False)
+            seq += len(changes)
+            assert went_on.step(table) == read.step(table)
+
+
+interval_rows = st.lists(
+    st.tuples(st.integers(0, 40), st.sampled_from(["a", "b", None]), st.integers(0, 2)), max_size=8
+)
+
+
+@pytest.mark.parametrize("safe", [False, True])
+@settings(max_examples=examples(20), deadline=None)
+@given(
+    before=st.tuples(interval_rows, interval_rows),
+    later=st.lists(st.tuples(interval_rows, interval_rows), max_size=3),
+    residual=st.booleans(),
+)
+def test_an_interval_join_goes_on_as_one_that_read_the_rows(
+    safe: bool, before: Any, later: Any, residual: bool
+) -> None:
+    """Event time begins with the rows that come: none of them is late because of what was built."""
+    spec = intervals.spec_of("INNER", -10, 10, safe, residual)
+
+    def ports(rows: Any) -> list[pa.Table]:
+        made = ([intervals.Row(*row) for row in own] for own in rows)
+        return [intervals.port(name, own) for name, own in zip("lr", made, strict=True)]
+
+    with TemporaryDirectory() as one, TemporaryDirectory() as other:
+        read = Epochs(one, spec, number=1)
+        read.step(*ports(before))
+        tables = [table.drop_columns(["$wm"]) for table in ports(before)]
+        went_on = Epochs(other, spec, built(other, spec, tables, [("lk",), ("rk",)]), number=2)
+        for rows in later:
+            assert Counter(went_on.step(*ports(rows))) == Counter(read.step(*ports(rows)))
 
 
 TOP = rank_spec("ROW_NUMBER", "number", 1, 2, True)

@@ -121,9 +121,10 @@ class JoinStep:
     ) -> Side:
         """A side needs the rows of the keys that the other side touched. It also needs its own touched keys
         if its rows decide the other side's output, or if retracted rows may be stored with fewer columns."""
-        wanted_keys, side = keys.touched[1 - number], self.spec.sides[number]
+        side, needed = self.spec.sides[number], self.shows or self.spec.expires
+        wanted_keys = keys.touched[1 - number] & needed
         takes_late = side.retracts and bool(side.late)
-        if self.spec.counted[1 - number] or everyone or takes_late:
+        if needed and (self.spec.counted[1 - number] or everyone or takes_late):
             wanted_keys = wanted_keys | keys.touched[number]
         change, placed = changes[number], keys.placed[number]
         held = states[number].held(keys, wanted_keys, change, placed)

@@ -15,7 +15,7 @@ from dataclasses import dataclass, replace
 import numpy as np
 import pyarrow as pa
 
-from tidemill.changelog.batch import COPIES, arrival_order, by_arrival, contiguous, hashes_of, weights_of
+from tidemill.changelog.batch import arrival_order, by_arrival, contiguous, hashes_of, one_by_one
 from tidemill.changelog.columns import Ints, single
 from tidemill.changelog.grouping import Groups, group_rows
 from tidemill.changelog.rowkind import SEQUENCE_COLUMN
@@ -51,10 +51,7 @@ class RankSpec(RankShape):
 
     def take_in(self, port: int, rows: pa.Table, state: StateStore, epoch: EpochContext) -> None:
         """See ``operators.api.TakesRows``."""
-        copies = weights_of(rows)
-        if copies is not None:
-            copies = np.minimum(copies, self.end) if self.prunes and self.end else copies
-            rows = rows.drop_columns([COPIES]).take(pa.array(np.repeat(np.arange(len(rows)), copies)))
+        rows = one_by_one(rows, (self.end or 0) if self.prunes else None)
         replace(self, rounds=0, sequence=False, timed=False).step((rows,), state, epoch)
 
     def combine(self, table: pa.Table) -> pa.Table:

@@ -32,13 +32,15 @@ _TIED = "is NULL, and another row is equal in ORDER BY: give the column, a numbe
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Intake:
     """``operator`` takes in the rows of the table ``layout`` on input ``port``. ``columns``: of this input.
-    ``keys``: those whose hash says where a row lies."""
+    ``keys``: those whose hash says where a row lies. ``arrived``: columns that have the time of arrival; if a
+    query does not give them, that of building."""
 
     operator: TakesRows
     port: int
     layout: Layout
     columns: tuple[str, ...]
     keys: tuple[str, ...]
+    arrived: frozenset[str] = frozenset()
 
     @property
     def times(self) -> str:
@@ -55,7 +57,7 @@ class Intake:
     @property
     def optional(self) -> frozenset[str]:
         """The columns that a query may leave out: rows count once each, and arrival may decide nothing."""
-        return frozenset({self.times, SEQUENCE_COLUMN} - {""})
+        return frozenset({self.times, SEQUENCE_COLUMN, *self.arrived} - {""})
 
     @property
     def _has_sequence(self) -> bool:
@@ -92,6 +94,9 @@ class Intake:
 
     def take_in(self, rows: pa.Table, named: Collection[str], store: StateStore, epoch: EpochContext) -> None:
         columns = {name: rows.column(name) for name in self.columns}
+        now = pa.scalar(epoch.time, pa.timestamp("ms", "UTC"))
+        for name in self.arrived.difference(named):
+            columns[name] = columns[name].fill_null(now.cast(columns[name].type))
         columns[HASH_COLUMN] = to_arrow(Vec(self.hashes(rows)), pa.uint64())
         if self.times in named:
             columns[COPIES] = rows.column(self.times)

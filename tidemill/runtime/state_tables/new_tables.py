@@ -48,6 +48,8 @@ _BUILT = (
 )
 """Accumulators whose columns a query can give."""
 _STATELESS = (ArrivalSpec, LastArrivedSpec)
+_PROCTIME = "*PROCTIME*"
+"""What types of columns with the time of arrival have in them."""
 _READ = ("key", "value", "payload", "", "weight")
 """The roles of columns that a query gives."""
 
@@ -93,7 +95,7 @@ def new_tables(target: Storage, identity: JobIdentity, nodes: Iterable[g.ExecNod
         if operator.kind == "group-aggregate" and isinstance(node.spec, GroupShape):
             found += _aggregation(operator, node, node.spec)
         else:
-            kept = {c.name for c in identity.schema[operator.id].columns}
+            kept = {c.name: c.type for c in identity.schema[operator.id].columns}
             found += _rows(operator, node, node.spec, kept)
     return {new.table.name: new for new in found}
 
@@ -167,14 +169,16 @@ def _told(spec: GroupShape) -> Iterator[Told]:
 # -- rows of inputs -----------------------------------------------------------------------------------------
 
 
-def _rows(operator: OperatorState, node: g.Keyed, spec: object, kept: set[str]) -> Iterator[NewTable]:
-    """``kept``: the columns of the inputs that state has."""
+def _rows(
+    operator: OperatorState, node: g.Keyed, spec: object, kept: Mapping[str, str]
+) -> Iterator[NewTable]:
+    """``kept``: the columns of the inputs that state has, with their types."""
     tables = {table.stored: table for table in operator.tables}
     layouts = spec.kept_rows.layouts if isinstance(spec, TakesRows) else ()
     if not isinstance(spec, TakesRows) or [*tables] != [layout.name for layout in layouts]:
         raise NotSupportedError(
             f"State of {operator.name}, {operator.text}, cannot be built: only that of GROUP BY, joins, "
-            "deduplication and Top-N can."
+            "deduplication, Top-N and OVER can."
         )
     if len(node.ports) != len(layouts) or any(port.buckets for port in node.ports):
         raise NotSupportedError(
@@ -185,7 +189,14 @@ def _rows(operator: OperatorState, node: g.Keyed, spec: object, kept: set[str]) 
         table, stored = tables[layout.name], {f.name for f in (*layout.identity, *layout.columns)}
         columns = tuple(c for c in port.columns if c in stored)
         computed = _computed(operator, port, [c for c in columns if c not in kept])
-        intake = Intake(operator=spec, port=number, layout=layout, columns=columns, keys=port.keys)
+        intake = Intake(
+            operator=spec,
+            port=number,
+            layout=layout,
+            columns=columns,
+            keys=port.keys,
+            arrived=frozenset(c for c in columns if _PROCTIME in kept.get(c, "")),
+        )
         given = [c for c in table.columns if c.stored in intake.given and c.stored not in computed]
         required = tuple(c.stored for c in given if c.required and c.stored not in intake.optional)
         yield NewTable(
