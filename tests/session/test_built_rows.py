@@ -32,8 +32,8 @@ rank_1 AS (SELECT city, price FROM o),
 rank_2 AS (SELECT city, LAST_VALUE(price) AS price FROM o GROUP BY city),
 join_2 (`left land`, `left size`, weight) AS (SELECT land, size, COUNT(*) FROM c GROUP BY land, size),
 join_2_right (`right CAST(price AS BIGINT)`) AS (SELECT price FROM o),
-group_aggregate_2 (land, `COUNT(*)`, `SUM(size)`, `COUNT(size)`) AS
-  (SELECT land, COUNT(*), SUM(size), COUNT(size) FROM c WHERE size IN (SELECT price FROM o) GROUP BY land)"""
+group_aggregate_2 (land, `COUNT(*)`, `SUM(size)`) AS
+  (SELECT land, COUNT(*), SUM(size) FROM c WHERE size IN (SELECT price FROM o) GROUP BY land)"""
 TABLES = {
     "group_aggregate_1": "land, `COUNT(*)`, `COUNT(price)`",
     "group_aggregate_2": "land, `COUNT(*)`, `SUM(size)`",

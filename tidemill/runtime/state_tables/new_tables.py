@@ -2,7 +2,8 @@
 
 Two families can be built:
 
-- Records of a GROUP BY: accumulators that a query can give. What repeats other tables is compared with them.
+- Records of a GROUP BY, and open windows of TUMBLE: accumulators that a query can give. Columns that repeat
+  other tables are compared with these.
 - Rows that an operator keeps of its inputs (``operators.api.TakesRows``): the operator takes them in.
 
 Of other operators no query tells what they would keep.
@@ -26,6 +27,8 @@ from tidemill.operators.api import TakesRows
 from tidemill.operators.arrival import ArrivalSpec
 from tidemill.operators.group_aggregate.shape import GroupShape
 from tidemill.operators.last_arrived import LastArrivedSpec
+from tidemill.operators.window.aggregate import WindowAggregateSpec
+from tidemill.operators.window.store.partial_aggregates import Accumulated
 from tidemill.runtime import graph as g
 from tidemill.runtime.checkpoint.identity import JobIdentity
 from tidemill.runtime.checkpoint.savepoint import Savepoint
@@ -94,6 +97,8 @@ def new_tables(target: Storage, identity: JobIdentity, nodes: Iterable[g.ExecNod
             continue
         if operator.kind == "group-aggregate" and isinstance(node.spec, GroupShape):
             found += _aggregation(operator, node, node.spec)
+        elif isinstance(node.spec, WindowAggregateSpec):
+            found += _windows(operator, node, node.spec)
         else:
             kept = {c.name: c.type for c in identity.schema[operator.id].columns}
             found += _rows(operator, node, node.spec, kept)
@@ -104,7 +109,7 @@ def new_tables(target: Storage, identity: JobIdentity, nodes: Iterable[g.ExecNod
 
 
 def _aggregation(operator: OperatorState, node: g.Keyed, spec: GroupShape) -> Iterator[NewTable]:
-    _check_aggregation(operator, node, spec)
+    _check_aggregation(operator, node, spec, tuple(name for name, _ in spec.keys))
     layouts = {layout.name: layout for layout in spec.evolving}
     # Those of values come first: records are compared with them.
     for table in sorted(operator.tables, key=lambda t: t.stored == spec.layout.name):
@@ -113,13 +118,53 @@ def _aggregation(operator: OperatorState, node: g.Keyed, spec: GroupShape) -> It
             table=table,
             rules=_rules(table, layouts[table.stored], spec),
             columns=tuple(c for c in table.columns if c.role in _READ),
-            optional=frozenset(f.name for a in spec.accumulators.values() for f in a.fields[1:]),
+            optional=_rests(spec),
             single=node.single,
         )
 
 
-def _check_aggregation(operator: OperatorState, node: g.Keyed, spec: GroupShape) -> None:
-    if any(port.keys != tuple(name for name, _ in spec.keys) or port.buckets for port in node.ports):
+def _windows(operator: OperatorState, node: g.Keyed, spec: WindowAggregateSpec) -> Iterator[NewTable]:
+    """Of windows that follow each other: a slice of others lies in windows that have ended, and which these
+    are is not known."""
+    pieces, layouts = spec.pieces, spec.evolving
+    if not isinstance(pieces, Accumulated) or layouts != (pieces.layout,) or spec.retracts:
+        raise NotSupportedError(
+            f"State of {operator.name}, {operator.text}, cannot be built: it has more than the "
+            "accumulators of append-only rows."
+        )
+    if spec.attached or not spec.windows.whole:
+        raise NotSupportedError(
+            f"State of {operator.name}, {operator.text}, cannot be built: only that of TUMBLE can. "
+            "Other windows share rows with windows that have ended."
+        )
+    _check_aggregation(operator, node, spec.group, tuple(name for name, _ in spec.keys))
+    (table,) = operator.tables
+    rules = TableRules(
+        layout=pieces.layout,
+        adds=True,
+        required=tuple(c.stored for c in table.columns if c.required),
+        counts=True,
+        windows=spec.windows,
+    )
+    yield NewTable(
+        operator=operator,
+        table=table,
+        rules=rules,
+        columns=tuple(c for c in table.columns if c.role in _READ),
+        optional=_rests(spec.group),
+        single=node.single,
+    )
+
+
+def _rests(spec: GroupShape) -> frozenset[str]:
+    """The columns that hold what another cannot, 0 if nobody gives them."""
+    return frozenset(f.name for a in spec.accumulators.values() for f in a.fields[1:])
+
+
+def _check_aggregation(
+    operator: OperatorState, node: g.Keyed, spec: GroupShape, keys: tuple[str, ...]
+) -> None:
+    if any(port.keys != keys or port.buckets for port in node.ports):
         raise NotSupportedError(
             f"State of {operator.name} cannot be built: its rows are not sent by the hash of all their keys."
         )
@@ -177,8 +222,8 @@ def _rows(
     layouts = spec.kept_rows.layouts if isinstance(spec, TakesRows) else ()
     if not isinstance(spec, TakesRows) or [*tables] != [layout.name for layout in layouts]:
         raise NotSupportedError(
-            f"State of {operator.name}, {operator.text}, cannot be built: only that of GROUP BY, joins, "
-            "deduplication, Top-N and OVER can."
+            f"State of {operator.name}, {operator.text}, cannot be built: only that of GROUP BY, TUMBLE, "
+            "joins, deduplication, Top-N and OVER can."
         )
     if len(node.ports) != len(layouts) or any(port.buckets for port in node.ports):
         raise NotSupportedError(

@@ -33,8 +33,15 @@ from tidemill.errors import TidemillError, ValidationError
 from tidemill.files.storage import Storage
 from tidemill.operators.aggregates.extreme import Extreme, as_array
 from tidemill.operators.api import EpochContext
+from tidemill.operators.window.assigners.assigner import Assigner
 from tidemill.runtime.state_tables.intake import Intake
-from tidemill.runtime.state_tables.invariants import Broken, check_records, check_required, check_times
+from tidemill.runtime.state_tables.invariants import (
+    Broken,
+    check_ends,
+    check_records,
+    check_required,
+    check_times,
+)
 from tidemill.state.layout import Layout
 from tidemill.state.lookup import Answers
 from tidemill.state.run import DUE, HASH, WEIGHT
@@ -65,7 +72,8 @@ class TableRules:
     ``times``: the column that says how often a row is there, '' for none. ``counts``: they are records of an
     aggregation. ``followers``: tables whose rows go with those of their key. ``kept``: why rows cannot be
     deleted, '' if they can. ``told``: columns that are compared with other tables, where all rows of a table
-    are written after those of its ``followers``. ``intake``: the operator takes in the rows itself."""
+    are written after those of its ``followers``. ``intake``: the operator takes in the rows itself.
+    ``windows``: each row is a window of these, by its end."""
 
     layout: Layout
     adds: bool = False
@@ -77,6 +85,7 @@ class TableRules:
     kept: str = ""
     told: tuple[Told, ...] | None = None
     intake: Intake | None = None
+    windows: Assigner | None = None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -227,6 +236,8 @@ class StateWriter:
         if self.rules.counts:
             payload = {f.name: columns[f.name] for f in self.layout.columns}
             broken.append(check_records(payload, there, stored))
+        if self.rules.windows is not None:
+            broken.append(check_ends(columns, self.rules.windows))
         if self.rules.times:
             broken.append(check_times(columns, self.rules.times))
         for checks in broken:
