@@ -37,7 +37,8 @@ group_aggregate_2 (land, `COUNT(*)`, `SUM(size)`) AS
 TABLES = {
     "group_aggregate_1": "land, `COUNT(*)`, `COUNT(price)`",
     "group_aggregate_2": "land, `COUNT(*)`, `SUM(size)`",
-    "rank_1": "city, price, weight",
+    # Equal rows that came one by one have places of their own in the sequence.
+    "rank_1 GROUP BY city, price": "city, price, SUM(weight)",
     "join_1": "`left city`, `left price`, weight",
     "join_1_right": "`right city`, `right land`, `right size`, weight",
     "join_2": "`left land`, `left size`, weight",
