@@ -18,6 +18,7 @@ from tidemill.plan import nodes as n
 from tidemill.plan.binder.context import BoundQuery, Context
 from tidemill.plan.binder.expressions.binding import Clause, ExpressionBinder, QueryBinder
 from tidemill.plan.binder.naming import column_aliases, with_column_names
+from tidemill.plan.binder.relations.built_in import BuiltIn
 from tidemill.plan.binder.relations.tables import Source, bind_table, named_source
 from tidemill.plan.binder.scope import Scope, nearest, unique_name
 from tidemill.plan.expressions import Literal
@@ -216,3 +217,6 @@ def _partition(source: BoundQuery, data: exp.Expr) -> tuple[int, ...]:
             )
         keys.append(source.names.index(node.name))
     return tuple(keys)
+
+
+BUILT_IN = BuiltIn(names=kinds, bind=bind)
