@@ -1,14 +1,13 @@
-"""The buffer before what works on whole windows: rows wait for their window, then go through at once.
+"""The buffer before an operator on whole windows: rows wait until their window ends, then pass together.
 
-``inner`` is an operator that takes any rows: a Top-N by window and key, a join on the window. If a window is
-shown once, at its end, ``inner`` sees each window once, all its rows together and nothing of it in state, so
-all that it gives stays; see ``buffer_changes`` for triggers that show a window again. A row that comes after
-its window is shut is late. What is kept of changes is what they add up to: what is taken back before the
-window ends was never there.
+``inner`` is that operator: a Top-N by window and key, or a join on the window. If a window is shown once, at
+its end, ``inner`` gets all rows of the window in one step, without state, so its output is final. If a
+trigger shows a window again, see ``buffer_changes``. A row that comes after the end of its window is late.
+The buffer keeps the sum of the changes: a row that is taken back before the window ends leaves nothing.
 
-Cost of an epoch: its rows, and those of the windows that end; the others are not looked at (see
-``state.timeline``). Of rows that only come, those that no Top-N can show any more are not kept, and those
-that are pushed out where they were read not even sent.
+Cost of an epoch: its rows, and the rows of the windows that end; other windows are not read (see
+``state.timeline``). Below a Top-N over append-only input, the buffer drops rows that can no longer be among
+the first N, and tasks do not send the rows that they can drop themselves.
 """
 
 from __future__ import annotations

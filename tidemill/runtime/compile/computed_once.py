@@ -1,7 +1,7 @@
-"""A projection over a changelog that computes anew at every look: its values are kept with the rows.
+"""A projection over a changelog with expressions that are not deterministic, such as RAND().
 
-The computed columns are put beside the input's, the kernel gives rows that go the values they came with, and
-what the projection shows, and lets through, is made of that.
+The values of these expressions become further columns of the input. The kernel keeps them, and gives a
+retracted row the values of its insertion. The projection and its condition then read these columns.
 """
 
 from __future__ import annotations

@@ -1,8 +1,8 @@
-"""What the columns of rows are called that an operator keeps, and since when they are there.
+"""Names of the columns of stored rows, and the first epoch of each column.
 
-A column is called by its lineage, and one that a later query adds by its epoch, too: what the column was
-before a query that had it not is not read again. By older rules, and where all columns of an operator are a
-part of its id, columns go by place: those of two sides are numbered (``l0``, ``r3``)."""
+The name of a column is its lineage. If a later query adds the column, the name also has the epoch: if a query
+between had dropped the column, its older values are not read again. By older rules, and if all columns of an
+operator are a part of its id, columns have numbers instead, by side (``l0``, ``r3``)."""
 
 from __future__ import annotations
 

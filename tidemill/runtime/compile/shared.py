@@ -32,9 +32,9 @@ def build(node: p.PhysicalNode, context: CompileContext, sequenced: bool) -> g.E
 
 
 def compiled(context: CompileContext, compile_plans: Callable[[], T]) -> T:
-    """What ``compile_plans`` gives once it is known which nodes must give ``$seq``: that only grows, so this
-    ends, at the first time where nothing is shared. What a plan too deep for the stack had begun is
-    forgotten, too, and begun again with room."""
+    """The result of ``compile_plans``, which is called again until all nodes that must give ``$seq`` are
+    known. Their number only grows, so the calls end; without shared nodes one call is enough. If a plan is
+    too deep for the stack, the compilation starts again with more room."""
     return with_room(lambda: _settled(context, compile_plans))
 
 
