@@ -15,7 +15,7 @@ import pandas as pd
 import pyarrow as pa
 from pyspark.sql import DataFrame
 
-from tidemill.catalog.function import CatalogFunction
+from tidemill.catalog.objects import CatalogFunction
 from tidemill.catalog.table import CatalogFrame, CatalogView, ObjectPath
 from tidemill.config import registry as options
 from tidemill.config.execution_options import RUNTIME_MODE

@@ -36,7 +36,7 @@ from tidemill.operators.group_aggregate.per_record import values_after_each
 from tidemill.operators.over.lateness import Dues, latest_emitted
 from tidemill.operators.over.operator import OverFunction, evaluated
 from tidemill.operators.rows.entries import Entries, entry_layout, load_entries, put_entries
-from tidemill.operators.rows.numbered_keys import Keys
+from tidemill.operators.rows.keyed_values import Keys
 from tidemill.operators.rows.stored_before import Late
 from tidemill.operators.rows.waiting import WaitingRows, each_copy
 from tidemill.state.layout import Layout

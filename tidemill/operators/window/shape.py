@@ -16,7 +16,7 @@ from tidemill.changelog.watermarks import WATERMARK_COLUMN, all_held_back
 from tidemill.operators.aggregates.api import AggregateSpec
 from tidemill.operators.api import HOT, EpochContext
 from tidemill.operators.group_aggregate.operator import GroupAggregateSpec
-from tidemill.operators.rows.numbered_keys import Keys
+from tidemill.operators.rows.keyed_values import Keys
 from tidemill.operators.window.clock import Clock
 from tidemill.operators.window.output import WindowColumns
 from tidemill.operators.window.store.partial_aggregates import END, PartialAggregates, Whole, pieces_of

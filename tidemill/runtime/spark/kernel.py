@@ -21,8 +21,16 @@ from tidemill.connectors.api import BatchMap, Splits
 from tidemill.connectors.worker_errors import WorkerError
 from tidemill.errors import InternalError, TidemillError
 from tidemill.files.storage import Storage
-from tidemill.operators.api import AGAIN, HOT, TIMER, Delayed, EpochContext, LocalPhase, OperatorSpec
-from tidemill.operators.late_rows import LateRows
+from tidemill.operators.api import (
+    AGAIN,
+    HOT,
+    TIMER,
+    Delayed,
+    EpochContext,
+    LateRows,
+    LocalPhase,
+    OperatorSpec,
+)
 from tidemill.runtime.spark.exchange import PortRows, Received, received
 from tidemill.runtime.spark.late_rows import LateWriter
 from tidemill.runtime.spark.settings import ARROW_ROWS_PER_BATCH

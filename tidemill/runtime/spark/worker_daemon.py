@@ -5,9 +5,15 @@ imports NumPy, Arrow, pandas (which Arrow asks for) and the kernels itself spend
 processor time on it. A worker collects garbage after every task, a pass over all objects it has: 20 ms,
 were it not for this. Those that were there before it was forked are frozen, and what its tasks import
 besides is frozen when the task is done: modules are never garbage, and without them a collection is short.
-Memory that arrays leave is kept for the next (``allocation``). A worker that adds its files to the path
-has Python read the directories of all archives again that it has imported from, one for each package: 80 ms.
-So the importers of archives are forgotten before the fork; an import makes the ones it needs.
+A worker that adds its files to the path has Python read the directories of all archives again that it has
+imported from, one for each package: 80 ms. So the importers of archives are forgotten before the fork; an
+import makes the ones it needs.
+
+The kernels allocate and free arrays of some megabytes all the time. By default the C library maps each of
+them from the system and unmaps it, and the system hands out every page anew, zeroed: up to half of a join's
+processor time. Here arrays come from one heap, of which only a large free end is given back. A worker
+keeps the memory that its largest epoch needed, until Spark ends it for being idle.
+
 Nothing here may start a thread: threads do not survive a fork. Nor may it fail: a Python of another version,
 or one that lacks a library, is named by its worker when the driver asks (see ``workers``).
 """
@@ -15,12 +21,13 @@ or one that lacks a library, is named by its worker when the driver asks (see ``
 from __future__ import annotations
 
 import contextlib
+import ctypes
 import gc
+import os
 import sys
 from importlib import import_module
 from zipimport import zipimporter
 
-from tidemill.runtime.spark.allocation import keep_freed_memory
 from tidemill.spark_internals.class_names import PYTHON_WORKER
 from tidemill.spark_internals.daemon import Worker, serve
 
@@ -53,6 +60,25 @@ def frozen_after(work: Worker) -> Worker:
                 gc.freeze()
 
     return working
+
+
+_TRIM_THRESHOLD, _MMAP_THRESHOLD, _ARENA_MAX = -1, -3, -8  # names of malloc.h
+_KEPT = 256 << 20
+_FROM_HEAP = (512 << 20, 32 << 20)  # older C libraries take no more than the second
+
+
+def keep_freed_memory() -> bool:
+    """Keeps the memory of freed arrays in this process and its forks; call it before NumPy is imported. False
+    if the C library does not take the setting, or if the environment already sets how memory is allocated."""
+    if "GLIBC_TUNABLES" in os.environ or any(name.startswith("MALLOC_") for name in os.environ):
+        return False
+    # Huge pages would be zeroed whole where a part of one is written.
+    os.environ.setdefault("NUMPY_MADVISE_HUGEPAGE", "0")
+    with contextlib.suppress(OSError, AttributeError):  # a C library that has no such function
+        tell = ctypes.CDLL(None).mallopt
+        from_heap = any(tell(_MMAP_THRESHOLD, size) for size in _FROM_HEAP)
+        return bool(from_heap and tell(_TRIM_THRESHOLD, _KEPT) and tell(_ARENA_MAX, 1))
+    return False
 
 
 if __name__ == "__main__":

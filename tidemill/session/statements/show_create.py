@@ -7,7 +7,7 @@ from collections.abc import Iterable, Mapping
 
 from tidemill.catalog.manager import quoted
 from tidemill.catalog.memory import InMemoryCatalog
-from tidemill.catalog.model import CatalogModel
+from tidemill.catalog.objects import CatalogModel
 from tidemill.catalog.table import CatalogTable, CatalogView, Column, ColumnKind, Upkeep
 from tidemill.config.secrets import shown_value
 from tidemill.session import planning, view_text

@@ -17,7 +17,7 @@ from tidemill.plan import nodes as n
 from tidemill.plan.binder.columns import Columns
 from tidemill.plan.binder.context import BoundQuery, Context, is_streaming
 from tidemill.plan.binder.expressions.binding import Clause, ExpressionBinder, Handler, QueryBinder
-from tidemill.plan.binder.expressions.constants import whole_number
+from tidemill.plan.binder.expressions.literals import whole_number
 from tidemill.plan.binder.naming import column_aliases, with_column_names
 from tidemill.plan.binder.queries.ordering import direction
 from tidemill.plan.binder.queries.pending import AggregateExpr

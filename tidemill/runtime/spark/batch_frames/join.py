@@ -26,7 +26,7 @@ from tidemill.plan.nodes import JoinKind
 from tidemill.plan.predicates import conjunction, conjuncts
 from tidemill.plan.rules.construct import predicate
 from tidemill.plan.rules.determinism import drawn_by, has_user_call
-from tidemill.runtime.spark.batch_frames.equality import compares_alike, equal_sides
+from tidemill.runtime.spark.batch_frames.existence import compares_alike, equal_sides
 from tidemill.runtime.spark.batch_frames.relation import NO_COLUMN, Relation, aliased
 from tidemill.runtime.spark.batch_frames.stopping import is_single, stoppable
 from tidemill.runtime.spark.expressions import Translator

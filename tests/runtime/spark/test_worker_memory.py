@@ -10,7 +10,7 @@ import pytest
 
 FAULTS = """
 import resource
-from tidemill.runtime.spark.allocation import keep_freed_memory
+from tidemill.runtime.spark.worker_daemon import keep_freed_memory
 kept = keep_freed_memory()
 import numpy as np
 np.ones(2_000_000)
