@@ -45,7 +45,7 @@ from tidemill.session import planning
 from tidemill.session.constant_query import ConstantQuery
 from tidemill.session.context import SessionContext
 from tidemill.session.jobs.job import JobHandle
-from tidemill.session.kept_query import kept_query
+from tidemill.session.jobs.kept_query import kept_query
 from tidemill.session.planning import bundled
 from tidemill.session.result import StatementKind, TableResult
 from tidemill.session.time_zone import zone_of

@@ -42,7 +42,7 @@ from tidemill.session.execution import (
     table_now,
 )
 from tidemill.session.jobs.job import JobHandle
-from tidemill.session.kept_query import former_session
+from tidemill.session.jobs.kept_query import former_session
 from tidemill.session.planning import bundled
 from tidemill.session.result import StatementKind, TableResult
 from tidemill.sql import statements as s

@@ -132,10 +132,10 @@ class DeltaConnector(Connector):
         except ConnectorError:
             return None
 
-    def places(self, options: Mapping[str, str], *, role: str, streaming: bool) -> Mapping[str, str]:
+    def shared_paths(self, options: Mapping[str, str], *, role: str, streaming: bool) -> Mapping[str, str]:
         return {"table-path": options["table-path"]}
 
-    def named_places(self, options: Mapping[str, str]) -> Iterator[tuple[str, str]]:
+    def named_paths(self, options: Mapping[str, str]) -> Iterator[tuple[str, str]]:
         if "table-path" in options:
             yield "table-path", options["table-path"]
 

@@ -145,10 +145,10 @@ class FilesystemConnector(Connector):
         retries = OptionValues(self.options, request.options)[RETRIES]
         return FileTable(source=source, fields=request.fields, retries=retries)
 
-    def places(self, options: Mapping[str, str], *, role: str, streaming: bool) -> Mapping[str, str]:
+    def shared_paths(self, options: Mapping[str, str], *, role: str, streaming: bool) -> Mapping[str, str]:
         return {"path": options["path"]}
 
-    def named_places(self, options: Mapping[str, str]) -> Iterator[tuple[str, str]]:
+    def named_paths(self, options: Mapping[str, str]) -> Iterator[tuple[str, str]]:
         if "path" in options:
             yield "path", options["path"]
 

@@ -128,10 +128,10 @@ class IcebergConnector(Connector):
     def catalog(self, name: str, options: Mapping[str, str]) -> IcebergTables:
         return IcebergTables(name=name, options=options)
 
-    def places(self, options: Mapping[str, str], *, role: str, streaming: bool) -> Mapping[str, str]:
+    def shared_paths(self, options: Mapping[str, str], *, role: str, streaming: bool) -> Mapping[str, str]:
         return {"warehouse": options["warehouse"]} if "warehouse" in options else {}
 
-    def named_places(self, options: Mapping[str, str]) -> Iterator[tuple[str, str]]:
+    def named_paths(self, options: Mapping[str, str]) -> Iterator[tuple[str, str]]:
         """The tables, and the catalog where it is a file."""
         if "warehouse" in options:
             yield "warehouse", options["warehouse"]
