@@ -51,10 +51,14 @@ _RANKS = frozenset({"ROW_NUMBER", "RANK", "DENSE_RANK"})
 
 @dataclass(frozen=True, kw_only=True)
 class OverByTimeSpec:
-    """``columns``: the row, (name, type); ``time``: the time attribute among them, by which all ``functions``
-    are ordered; ``lag``: how many rows LAG looks back at most, None if a row says it; ``equal_in_time``: a
-    row of the watermark's own time is not late, as to Flink's Deduplicate and not to its OVER. ``late``:
-    columns that rows stored before lack, and since when rows have them; None: they go by place."""
+    """- ``columns``: the row, (name, type).
+    - ``time``: the time attribute among them, by which all ``functions`` are ordered.
+    - ``lag``: the most rows that LAG looks back, None if a row determines it.
+    - ``equal_in_time``: a row at the watermark's own time is not late, as in Flink's Deduplicate and unlike
+      OVER.
+    - ``late``: columns that rows stored earlier lack, and the epochs since which rows have them; None if
+      columns go by position.
+    """
 
     columns: tuple[tuple[str, pa.DataType], ...]
     partition: tuple[str, ...]

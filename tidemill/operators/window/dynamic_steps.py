@@ -44,8 +44,9 @@ class GrowingWindows(Protocol):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Passed:
-    """What of time has passed: windows that end at or before ``upto`` have ended, at or before ``before`` had
-    before the epoch; ``shown`` is the last step that had been shown before it, ``last`` the last one now."""
+    """The time that has passed. Windows that end at or before ``upto`` have ended, and those at or before
+    ``before`` had ended before the epoch. ``shown``: the last step that was emitted before the epoch;
+    ``last``: the last step now."""
 
     before: int
     upto: int

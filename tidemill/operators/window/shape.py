@@ -113,8 +113,8 @@ class WindowShape:
             epoch.late.add(rows, late & once, sizes)
 
     def note_hot(self, keys: Keys, rows: Ints, open_: Ints, epoch: EpochContext) -> None:
-        """Tells of keys that are hot from now on; ``rows``, ``open_``: the numbers of the keys of the rows
-        that came, and of the windows that were open: of these there is something in the first bucket."""
+        """Reports keys that are hot from now on. ``rows``: the key numbers of the new rows. ``open_``: the
+        key numbers of the open windows: the first bucket has state of these keys."""
         if not self.bucket:
             return
         counts = np.bincount(rows, minlength=len(keys.hashes))

@@ -1,14 +1,15 @@
-"""The buffer before what works on whole windows: rows wait for their window, then go through at once.
+"""The buffer before an operator that works on whole windows: rows wait for their window, then go through
+together.
 
-``inner`` is an operator that takes any rows: a Top-N by window and key, a join on the window. If a window is
-shown once, at its end, ``inner`` sees each window once, all its rows together and nothing of it in state, so
-all that it gives stays; see ``buffer_changes`` for triggers that show a window again. A row that comes after
-its window is shut is late. What is kept of changes is what they add up to: what is taken back before the
-window ends was never there.
+``inner`` is an operator that takes any rows: a Top-N by window and key, or a join on the window. If a
+window is emitted once, at its end, ``inner`` sees each window once, with all its rows and without state, so
+its output is final. ``buffer_changes`` is for triggers that emit a window again. A row that comes after its
+window is shut is late. Of changes the buffer keeps the net change: a row that is taken back before the window
+ends leaves no trace.
 
-Cost of an epoch: its rows, and those of the windows that end; the others are not looked at (see
-``state.timeline``). Of rows that only come, those that no Top-N can show any more are not kept, and those
-that are pushed out where they were read not even sent.
+Cost of an epoch: its rows, and the rows of the windows that end; other windows are not read (see
+``state.timeline``). Insert-only rows are not kept if no Top-N can emit them any more. Rows that are pushed
+out in the task that reads them are not even sent.
 """
 
 from __future__ import annotations
@@ -101,10 +102,9 @@ class WindowBufferSpec:
         return prunes and not self.trigger.repeats
 
     def combine(self, table: pa.Table) -> pa.Table:
-        """The rows that are not pushed out, and how many each stands for (``$rows``), should they be late.
-
-        Whether they are is decided by what came before the task, and so in one way for all rows of a window,
-        but for those that came when the task itself had seen its end: these are late."""
+        """The rows that are not pushed out, and how many rows each stands for if it is late (``$rows``). The
+        rows before the task decide whether a window is late, so they decide it alike for all its rows. Rows
+        that came after the task itself had seen the window's end are late in any case."""
         assert isinstance(self.inner, Choosing)
         port = self.ports[0]
         table = contiguous(with_types(table, dict(port.columns)))
@@ -142,7 +142,8 @@ class WindowBufferSpec:
         return min((end for end in found if end is not None), default=None)
 
     def step(self, inputs: tuple[pa.Table, ...], state: StateStore, epoch: EpochContext) -> pa.Table:
-        """What the windows give that end in this epoch, or what has changed of those that are shown in it."""
+        """The output of the windows that end in this epoch, or the changes of the windows that are emitted in
+        it."""
         at = self.trigger.horizons(self.clock, epoch)
         came = [self._came(*each, at.upto, state, epoch) for each in zip(self.ports, inputs, strict=True)]
         if self.trigger.repeats:

@@ -1,5 +1,5 @@
-"""How a batch job is run: at once where that may fail without need, and then in a surer way; with pipelined
-exchanges if that is asked for and can be.
+"""How a batch job runs: first in a fast form that may fail although the query is right, then in a slower form
+that does not; with pipelined exchanges if they are enabled and possible.
 """
 
 from __future__ import annotations

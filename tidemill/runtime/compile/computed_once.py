@@ -1,7 +1,7 @@
-"""A projection over a changelog that computes anew at every look: its values are kept with the rows.
+"""A projection over a changelog that is not deterministic: its values are stored with the rows.
 
-The computed columns are put beside the input's, the kernel gives rows that go the values they came with, and
-what the projection shows, and lets through, is made of that.
+The computed columns are put beside the input's columns. The kernel gives retracted rows the values that
+they had when they came. The projection and its filter work on these values.
 """
 
 from __future__ import annotations

@@ -191,8 +191,8 @@ class CompileContext:
         return Translator(columns=tuple(f.name for f in node.fields), zone=self.zone)
 
     def add_source(self, source: Source, name: str, shown: str, table: str = "") -> str:
-        """Registers a source under ``name``, and a number where it is not the first of that name; ``shown``:
-        what people call it; ``table``: the path of the table that it reads."""
+        """Registers a source under ``name``, with a number if the name is taken. ``shown``: its name for
+        people; ``table``: the path of the table that it reads."""
         key = unused(name, self.sources)
         self.sources[key] = source
         self.descriptions[key] = shown
@@ -201,8 +201,8 @@ class CompileContext:
         return key
 
     def sink_fields(self, sink: p.Sink) -> tuple[Field, ...]:
-        """What a sink gets, as operators right before it call it: as the sink does, whose names outlive those
-        of a query; by older rules as the query does."""
+        """The columns that a sink gets, under the names that operators before it use: the sink's names, which
+        stay the same when the query changes; by older rules the query's names."""
         if self.state.ids.named:
             return sink.input.fields
         named = zip(sink.fields, sink.input.fields, strict=True)

@@ -40,10 +40,10 @@ def keyed(
     below: g.ExecNode | None = None,
     timed: bool = False,
 ) -> g.ExecNode:
-    """A keyed operator that needs all columns and the arrival order of its one input. ``rows``: what they are
-    called, if not as the plan does. ``whole``: the plan's node that it is, where ``node`` only stands in for
-    it. ``below``: the compiled input with columns more. ``timed``: its changes have the watermark of the rows
-    that made them."""
+    """A keyed operator that needs all columns and the arrival order of its one input. ``rows``: the names of
+    the columns, if the plan's names do not apply. ``whole``: the node of the plan, if ``node`` only stands in
+    for it. ``below``: the compiled input with further columns. ``timed``: its changes have the watermark of
+    the rows that made them."""
     below = below or input_of(node, context, timed)
     inputs = context.sink_fields(node) if isinstance(node, p.Sink) else node.input.fields
     if rows is not None and rows.late is not None:

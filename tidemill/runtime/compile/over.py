@@ -95,8 +95,8 @@ def _by_time(
 
 
 def _lag(functions: tuple[OverFunction, ...], source: p.PhysicalNode, columns: tuple[str, ...]) -> int | None:
-    """How many rows LAG looks back at most; None where that is not a constant. ``columns``: what functions
-    call those of ``source``."""
+    """The most rows that LAG looks back; None if the offset is not a constant. ``columns``: the functions'
+    names for the columns of ``source``."""
     steps = [_steps(f, source, columns) for f in functions if f.call.function == "LAG"]
     known = [s for s in steps if s is not None]
     return max(known, default=0) if len(known) == len(steps) else None

@@ -32,9 +32,9 @@ def build(node: p.PhysicalNode, context: CompileContext, sequenced: bool) -> g.E
 
 
 def compiled(context: CompileContext, compile_plans: Callable[[], T]) -> T:
-    """What ``compile_plans`` gives once it is known which nodes must give ``$seq``: that only grows, so this
-    ends, at the first time where nothing is shared. What a plan too deep for the stack had begun is
-    forgotten, too, and begun again with room."""
+    """The result of ``compile_plans``, when it is known which nodes must give ``$seq``. The set of these
+    nodes only grows, so the loop ends; if nothing is shared, at the first pass. If a plan was too deep for
+    the stack, its parts are forgotten, and it begins again with more room."""
     return with_room(lambda: _settled(context, compile_plans))
 
 

@@ -113,8 +113,8 @@ def give_up_here(group: str) -> None:
 
 
 def wait_for_tasks(context: SparkContext, group: str, seconds: float = TASKS_END_SECONDS) -> bool:
-    """Whether no task of the group is under way any more within ``seconds``: those of a job that has failed
-    or was given up end by themselves, later than it, and the Python process of one later still."""
+    """Whether all tasks of the group have ended within ``seconds``. The tasks of a failed or canceled job end
+    later than the job, and their Python processes still later."""
     end = time.monotonic() + seconds
     try:
         while has_tasks(context, group):

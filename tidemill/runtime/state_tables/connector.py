@@ -63,8 +63,8 @@ class SavepointConnector(Connector):
         yield from ((key, options[key]) for key in _PLACES if key in options)
 
     def fixed_columns(self, table: CatalogTable, options: Mapping[str, str]) -> tuple[str, ...] | None:
-        """What tells rows apart, and what the state keeps of them by itself. NotSupportedError for a table
-        that lacks columns: they would be NULL in each row that is written."""
+        """The columns that identify rows, and the columns that the state keeps by itself. NotSupportedError
+        for a table that lacks columns: they would be NULL in each written row."""
         savepoint = Savepoint.open(Storage.configured(options[PATH], options))
         if options[TABLE] in ABOUT:
             raise NotSupportedError(f"Rows of '{options[TABLE]}' cannot change: it is about the savepoint.")

@@ -171,7 +171,7 @@ def _tables(
 def _columns(
     schema: OperatorSchema, table: str, types: Mapping[str, str], entries: list[TableEntry]
 ) -> list[StateColumn]:
-    """Keys first; then values, what is kept of them, and what all such tables have."""
+    """Keys first; then values, their stored parts, and the columns that all such tables have."""
     shape = next((e.shape for e in entries if e.shape is not None), None)
     arguments = match[1].split(", ") if (match := _ARGUMENTS.match(table)) else []
     keys = schema.keys if shape is None else shape.keys

@@ -52,9 +52,9 @@ _ROW, _MEMBER = "`$l`", "`$r`"
 
 @dataclass(frozen=True, slots=True)
 class Existence:
-    """``members``: the node whose rows are looked for; ``pairs``: an expression over the left's columns and
-    the column of ``members`` that it must equal; ``shown``: by column of the join's right side the pair
-    whose value it has, None for the mark."""
+    """``members``: the node whose rows are looked up. ``pairs``: an expression over the left's columns, and
+    the column of ``members`` that it must equal. ``shown``: by column of the join's right side the pair with
+    its value, None for the mark."""
 
     members: PhysicalNode
     pairs: tuple[tuple[Expr, int], ...]

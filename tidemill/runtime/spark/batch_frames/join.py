@@ -211,9 +211,9 @@ class _AntiJoins:
     def rows(
         self, left: Relation, right: Relation, equal: str, aware: str, others: str, own: str, single: bool
     ) -> Relation:
-        """``equal`` and ``aware``: when rows match, and when they might; ``others`` and ``own``: a condition
-        that one of the compared values is NULL, on the right and on the left; '' where none can be.
-        ``single``: whether one value is compared, and nothing else."""
+        """``equal``: the condition under which rows match; ``aware``: the condition under which they might
+        match because of NULL. ``others`` and ``own``: the condition that a compared value is NULL on the
+        right and on the left; '' if none can be NULL. ``single``: one value is compared, and nothing else."""
         names = self.columns[1]
         right = right.renamed(names)
         found = self._anti(left.renamed(self.columns[0]), right, equal)
@@ -262,8 +262,9 @@ def _both(node: Join) -> tuple[Field, ...]:
 
 
 def _qualified(node: Join, zone: str) -> tuple[_Columns, Translator]:
-    """Both sides' columns, and the translator of what is over them. What both have says which side's it is,
-    and keeps its name: a side that is renamed is none that Spark knows already."""
+    """The columns of both sides, and the translator of expressions over them. A column that both sides have
+    is qualified with its side. It keeps its name, because Spark would not recognise a side with renamed
+    columns as one that it has already read."""
     left, right = (tuple(f.name for f in side.fields) for side in node.inputs)
     shared = frozenset(left) & frozenset(right)
     tables = [
