@@ -104,8 +104,7 @@ class DeltaConnector(Connector):
 
     def sink(self, request: SinkRequest) -> Sink:
         """ConnectorError where the table cannot be reached; ValidationError where it has other columns."""
-        if request.overwrite and request.streaming:
-            raise ValidationError("Streaming mode not support overwrite.")
+        request.refuse_streaming_overwrite()
         options = OptionValues(OPTIONS, request.options)
         place = _place(request.table, request.options, request.fence)
         columns = _fields(request.table)

@@ -173,8 +173,7 @@ class FilesystemConnector(Connector):
             raise unwritten(storage, e) from None
 
     def sink(self, request: SinkRequest) -> FileSink:
-        if request.overwrite and request.streaming:
-            raise ValidationError("Streaming mode not support overwrite.")
+        request.refuse_streaming_overwrite()
         file_format = self._format(request.options)
         file_format.validate(request.table, format_options(file_format, request.options), role="sink")
         options = OptionValues(self.options, request.options)

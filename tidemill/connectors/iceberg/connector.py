@@ -99,8 +99,7 @@ class IcebergConnector(Connector):
     def sink(self, request: SinkRequest) -> Sink:
         """ConnectorError where the catalog cannot be reached; ValidationError where the table has other
         columns."""
-        if request.overwrite and request.streaming:
-            raise ValidationError("Streaming mode not support overwrite.")
+        request.refuse_streaming_overwrite()
         options, place = OptionValues(OPTIONS, request.options), _place(request.table, request.options)
         columns, by = _fields(request.table), request.table.partitioned_by
         place.create(columns, by)

@@ -21,6 +21,7 @@ from tidemill.physical.names import free_name
 from tidemill.physical.operators.over_aggregate import share_operator
 from tidemill.plan.expressions import FrameBound, OverCall
 from tidemill.runtime import graph as g
+from tidemill.runtime.compile.aggregate import plain_spec
 from tidemill.runtime.compile.context import CompileContext
 from tidemill.runtime.compile.keyed import keyed
 from tidemill.runtime.compile.over_time import over_time
@@ -145,15 +146,8 @@ def over_function(
 
 
 def _call(call: OverCall, inputs: tuple[t.Field, ...], name: str) -> AggregateSpec:
-    return AggregateSpec(
-        function=call.function,
-        args=tuple(inputs[a].name for a in call.args),
-        arg_types=tuple(arrow_type(inputs[a].type) for a in call.args),
-        result=arrow_type(call.type),
-        name=name,
-        distinct=call.distinct,
-        options=(*call.options, IN_STEPS) if _in_steps(call, inputs) else call.options,
-    )
+    spec = plain_spec(call, inputs, name)
+    return replace(spec, options=(*spec.options, IN_STEPS)) if _in_steps(call, inputs) else spec
 
 
 def _in_steps(call: OverCall, inputs: tuple[t.Field, ...]) -> bool:
