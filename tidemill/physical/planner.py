@@ -40,7 +40,7 @@ from tidemill.physical.windows import (
 )
 from tidemill.plan import nodes as n
 from tidemill.plan.expressions import Expr
-from tidemill.plan.subquery_expressions import Exists, InSubquery, ScalarSubquery
+from tidemill.plan.nodes import Exists, InSubquery, ScalarSubquery
 from tidemill.types.logical import Field
 
 _SUBQUERIES = (ScalarSubquery, Exists, InSubquery)

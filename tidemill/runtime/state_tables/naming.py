@@ -20,7 +20,7 @@ from tidemill.operators.rows.stored_before import is_mark
 from tidemill.physical.names import free_name
 from tidemill.runtime.checkpoint.operator_schema import OperatorSchema
 from tidemill.runtime.checkpoint.savepoint import STATE, Savepoint
-from tidemill.sql.types import parse_type
+from tidemill.sql.parser import parse_type
 from tidemill.state.arrow_names import arrow_named
 from tidemill.state.layout import Layout
 from tidemill.state.manifest import Manifest, TableEntry, read_manifest

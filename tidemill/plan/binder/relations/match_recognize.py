@@ -25,6 +25,7 @@ from tidemill.plan.binder.relations import pattern_text
 from tidemill.plan.binder.relations.tables import Source, bind_derived, bind_table, named_source
 from tidemill.plan.binder.scope import Relation, Scope, nearest
 from tidemill.plan.expressions import Expr, InputRef, Literal, OuterRef, SortKey, UserCall
+from tidemill.plan.nodes import Exists, InSubquery, ScalarSubquery
 from tidemill.plan.patterns import (
     EVERY,
     AfterMatch,
@@ -34,7 +35,6 @@ from tidemill.plan.patterns import (
     PatternVariable,
 )
 from tidemill.plan.rewrite import map_down, move_inputs
-from tidemill.plan.subquery_expressions import Exists, InSubquery, ScalarSubquery
 from tidemill.sql.positions import position_of
 from tidemill.types import logical as t
 
