@@ -102,8 +102,8 @@ class Steps:
     came: Parts
 
     def run(self, output_of: Callable[[Parts, Parts], pa.Table]) -> pa.Table:
-        """What ``shown`` makes of all that is held, by window and slice, and of what was held of the open
-        windows before the epoch; the state is that of what stays open."""
+        """The result of ``output_of`` for all pieces, by window and slice, and for the pieces that the open
+        windows had before the epoch. Afterwards the state has the pieces of the windows that stay open."""
         final = self.growth.final()
         gone = (self.growth.heirs >= 0) | (self.growth.ends <= self.passed.upto)
         before = self.growth.of[: len(self.open)]

@@ -61,8 +61,8 @@ def _tell_blocked(error: Exception, request: JobRequest, seen: Seen) -> None:
 
 
 def _blocking(job: Callable[[Strategy], Found]) -> Found:
-    """What a job gives at once; where a sum ran over, a side of a join was too large to be sent to all, or a
-    database has values that it cannot aggregate as we do, what one gives that takes its time."""
+    """The result of the job's fast form. If a sum overflowed, a side of a join was too large to be broadcast,
+    or a database has values that it cannot aggregate as Tidemill does, the result of a slower form."""
     try:
         return job(AT_ONCE)
     except ExecutionError as e:

@@ -35,22 +35,23 @@ MakeSource = Callable[[SourceRequest], Source]
 class CompileContext:
     """Mutable while one plan is compiled, then read-only.
 
-    ``per_record``: mini-batch is off, kernels show Flink's intermediate rows. ``per_event``:
-    mini-batch was not asked for, so ChangelogNormalize shows every event, as Flink does. ``compact``: a
-    deduplication by event time shows one change per key and epoch. ``frames``: registered DataFrames by key.
-    ``made``: exec nodes by digest; ``sequenced``: the digests whose node gives ``$seq``; ``behind``: one of
-    them was made before that was known.
-    ``descriptions``: by operator id its node as EXPLAIN shows it, by source what people call it;
-    ``tables``: by source the path of its table;
-    ``sub_plans``: by operator id the digest of its plan.
-    ``idle_timeout``: after how many ms without rows a source is idle, where its table does not say.
-    ``bundle``: how many rows a mini-batch has at most, None where that is not said.
-    ``arrays``: expressions are evaluated over Arrow batches where that is possible.
-    ``keeps_late``: rows that come too late are wanted as they came. ``fence``: where links among files lead.
-    ``digests`` tell which parts of the plans are equal, ``state`` which state an operator takes up.
-    ``timed``: ids, and ``timed_digests``: digests, of the nodes whose rows carry their watermark; ``told``:
-    digests of what such a watermark is computed over, or a sink takes the last row of by arrival, so that
-    every change of it counts for itself.
+    - ``per_record``: mini-batch is off, so kernels emit Flink's intermediate rows.
+    - ``per_event``: mini-batch was not requested, so ChangelogNormalize emits every event, as Flink does.
+    - ``compact``: a deduplication by event time emits one change per key and epoch.
+    - ``frames``: registered DataFrames by key.
+    - ``made``: exec nodes by digest; ``sequenced``: the digests whose nodes give ``$seq``; ``behind``: one of
+      these nodes was made before that was known.
+    - ``descriptions``: by operator id its node as in EXPLAIN, by source its name for people.
+    - ``tables``: by source the path of its table; ``sub_plans``: by operator id the digest of its plan.
+    - ``idle_timeout``: the milliseconds without rows after which a source is idle, if its table does not say.
+    - ``bundle``: the most rows of a mini-batch, None if there is no limit.
+    - ``arrays``: expressions are evaluated over Arrow batches if possible.
+    - ``keeps_late``: late rows are kept as they came.
+    - ``fence``: limits where links among files may lead.
+    - ``digests``: identify equal parts of the plans; ``state``: the state that an operator takes over.
+    - ``timed``: ids, and ``timed_digests``: digests, of the nodes whose rows carry their watermark.
+    - ``told``: digests of the nodes whose every change counts for itself: such a watermark is computed over
+      their rows, or a sink takes their last row by arrival.
     """
 
     make_source: MakeSource

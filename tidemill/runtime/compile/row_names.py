@@ -27,7 +27,7 @@ _SIDES = ("left column", "right column")
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class NamedRows:
-    """An operator's id ('' if its columns have no names by these rules) and the rows that it keeps: per input
+    """An operator's id ('' if it has none by these rules) and the rows that it keeps: per input
     its fields as kernels call them, and the identities of the columns.
 
     - ``late``: the columns that rows stored earlier lack, with the first epochs whose rows have them; None if

@@ -231,7 +231,7 @@ class RestartingJob:
 
 
 def _outcome(wait: Callable[[], None]) -> BaseException | None:
-    """What ended the job, whatever it is: whoever waits must learn of it."""
+    """The exception that ended the job, of any kind, because every waiting thread must get it."""
     try:
         wait()
     except BaseException as e:

@@ -61,8 +61,8 @@ class Form(IntEnum):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class MarkedRows:
-    """Keeps inserts and deletes, and the updates of one of the ``bits``. ``kind`` and ``mark`` are positions
-    of columns."""
+    """Keeps inserts and deletes, and the updates that change a result of ``bits``. ``kind`` and ``mark`` are
+    positions of columns; ``mark`` has the results that a row changes, as bits."""
 
     kind: int
     mark: int

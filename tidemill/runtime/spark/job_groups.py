@@ -66,8 +66,9 @@ _GROUPS = _Groups()
 
 @contextmanager
 def grouped(context: SparkContext, group: str, name: str, *, in_parts: bool = False) -> Iterator[None]:
-    """What this thread runs within belongs to ``group``, what it runs later to whichever it did; '' is no
-    group, and has no pool of its own. Nor has what is done ``in_parts``: those take turns."""
+    """Spark jobs that this thread starts inside belong to ``group``; later jobs belong to the former group
+    again. '' is no group, and has no pool of its own. Work ``in_parts`` has no pool either: its parts take
+    turns."""
     if not group:
         yield
         return

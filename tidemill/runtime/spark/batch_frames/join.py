@@ -1,12 +1,13 @@
 """Joins in batch: Spark's joins of relations.
 
-A semi join that looks for values among few is Spark's IN: Spark does more with conditions than with joins.
-Other semi and anti joins by equalities are its [NOT] EXISTS.
+A semi join that looks up values among few is Spark's IN, because Spark optimises conditions better than
+joins. Other semi and anti joins by equalities are its [NOT] EXISTS.
 
-NOT IN is true for a row whose value equals no value of the other side, unless a value is NULL there, or the
-row's own is and there is any row. Where one value is compared and the other side is small it is Spark's own.
-Otherwise three anti joins by hash, of which the last two concern NULLs only: where a column
-cannot be NULL its part is left out, and what else must hold for two rows to match holds in all three.
+NOT IN is true for a row whose value equals no value of the other side. It is not true if the other side
+has a NULL, or if the row's own value is NULL and the other side has any row. If one value is compared and the
+other side is small, the join is Spark's own NOT IN. Otherwise it is three anti joins by hash. The last two
+concern only NULLs: the part of a column that cannot be NULL is left out. Further conditions for a match apply
+in all three.
 """
 
 from __future__ import annotations
