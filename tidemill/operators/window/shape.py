@@ -20,9 +20,11 @@ from tidemill.operators.rows.keyed_values import Keys
 from tidemill.operators.window.clock import Clock
 from tidemill.operators.window.output import WindowColumns
 from tidemill.operators.window.store.partial_aggregates import END, PartialAggregates, Whole, pieces_of
+from tidemill.operators.window.store.sessions import Tables
 from tidemill.operators.window.triggers.shown import LAST, START, ShownWindows
 from tidemill.operators.window.triggers.timers import Timers
 from tidemill.operators.window.triggers.trigger import AT_END, Trigger
+from tidemill.state.layout import Layout
 from tidemill.state.store import StateStore
 
 
@@ -173,3 +175,30 @@ class WindowShape:
     def nothing_changed(self) -> pa.Table:
         """``now`` of no window: its end, the key, bounds and results."""
         return pa.schema([*self.shown.identity, *self.shown.layout.columns]).empty_table()
+
+
+@dataclass(frozen=True, kw_only=True)
+class DataDrivenShape(WindowShape):
+    """The common spec of windows that the rows of a key determine: sessions, and windows that grow."""
+
+    @cached_property
+    def tables(self) -> Tables:
+        return Tables(keys=self.key_fields, pieces=self.counted)
+
+    @property
+    def key_fields(self) -> tuple[pa.Field, ...]:
+        return tuple(pa.field(name, kind) for name, kind in self.keys)
+
+    @property
+    def pieces(self) -> PartialAggregates:
+        return self.tables.pieces
+
+    @property
+    def needs_sequence(self) -> bool:
+        """The windows that a row meets depend on the rows before it."""
+        return True
+
+    @property
+    def evolving(self) -> tuple[Layout, ...]:
+        """See ``operators.api.Evolving``."""
+        return (self.tables.counted, *[self.shown.layout] * self.trigger.repeats)
