@@ -165,21 +165,20 @@ def _rankings(rows: int) -> tuple[TableCase, ...]:
     )
 
 
+_APART = {
+    "q6": "Flink refuses it",
+    "q10": "it writes files",
+    "q12": "its answer depends on the clock",
+    "q13": "it needs a file beside the events",
+    "q14": "it has a function in Python",
+    "q23": "its result outgrows its input",
+}
+"""Queries of Nexmark that are no case, and why."""
+
+
 def _nexmark(events: int) -> tuple[NexmarkCase, ...]:
-    titles = {
-        "q4": "average price for a category",
-        "q5": "hot items",
-        "q7": "highest bids",
-        "q8": "new users who sell",
-        "q9": "winning bids",
-        "q11": "user sessions",
-        "q18": "last bids",
-        "q20": "bids with their auctions",
-    }
-    windowed = {"q5", "q7", "q8", "q11"}
     return tuple(
-        NexmarkCase(
-            name=name, title=f"Nexmark {name}, {title}", rows=events, floor=2.0 if name in windowed else 1.5
-        )
-        for name, title in titles.items()
+        NexmarkCase(name=name, title=f"Nexmark {nexmark.title(name)}", rows=events, floor=2.0)
+        for name in nexmark.NAMES
+        if name not in _APART
     )

@@ -24,6 +24,7 @@ from bench.case import Case
 from bench.cases import cases
 from bench.flink_checkpoints import largest_checkpoint
 from bench.memory import peak_tree_memory
+from bench.plain_spark import geometric_mean
 
 ROOT = Path(__file__).resolve().parent.parent
 ORACLE = os.environ.get("FLINK_ORACLE", str(ROOT / ".." / "shared" / "oracle" / "oracle"))
@@ -61,6 +62,7 @@ def main() -> None:
     args = parser.parse_args()
     print("| " + " | ".join(HEADINGS) + " |")
     print("|" + "---|" * len(HEADINGS))
+    speedups = []
     for case in cases(args.rows):
         if args.case and case.name not in args.case:
             continue
@@ -73,6 +75,10 @@ def main() -> None:
         print(row(case, ours, flink, spark), flush=True)
         for setup, run in flink.items():
             print(f"    Flink {setup.label}: {run.shown} s", file=sys.stderr)
+        if flink:
+            speedups.append(min(run.seconds for run in flink.values()) / ours.seconds)
+    if speedups:
+        print(f"Of {len(speedups)}: geometric mean {geometric_mean(speedups):.2f}, least {min(speedups):.2f}")
 
 
 HEADINGS = (

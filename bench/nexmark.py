@@ -21,6 +21,7 @@ from tidemill.connectors.nexmark import scripts
 from tidemill.connectors.nexmark.connector import generator
 
 TABLES = ("person", "auction", "bid")
+NAMES = scripts.names()
 
 
 def export(events: int, folder: Path, rate: int = 0) -> Path:
@@ -59,6 +60,11 @@ def flat(rows: pa.Table, name: str) -> pa.Table:
 def script(name: str, folder: Path) -> str:
     """The query ``name`` (q0, q1, ...) with its sink, over the files in ``folder``."""
     return f"{scripts.file_declaration(str(folder))}\n{scripts.query(name)}"
+
+
+def title(name: str) -> str:
+    """The name of a query and the words behind it in the first line of its file: "q18, last bids"."""
+    return scripts.query(name).removeprefix("-- ").split(":")[0]
 
 
 def main() -> None:

@@ -8,10 +8,7 @@ ends: modules are never garbage. When a worker adds its files to the path, Pytho
 archives again from which it has imported, once for each package: 80 ms. So the importers of archives are
 forgotten before the fork; an import makes the ones it needs.
 
-The kernels constantly allocate and free arrays of some megabytes. By default the C library maps each array
-from the system and unmaps it, and the system hands out every page anew, zeroed: up to half of a join's
-processor time. Here arrays come from one heap, and only a large free end of the heap is given back. A worker
-keeps the memory that its largest epoch needed, until Spark ends the worker for being idle.
+Memory that arrays leave is kept for the next (``allocation``).
 
 Nothing here may start a thread, because threads do not survive a fork. Nothing may fail, either: if a
 worker has another version of Python, or lacks a library, it says so when the driver asks (see ``workers``).
@@ -20,13 +17,12 @@ worker has another version of Python, or lacks a library, it says so when the dr
 from __future__ import annotations
 
 import contextlib
-import ctypes
 import gc
-import os
 import sys
 from importlib import import_module
 from zipimport import zipimporter
 
+from tidemill.runtime.spark.allocation import keep_freed_memory
 from tidemill.spark_internals.class_names import PYTHON_WORKER
 from tidemill.spark_internals.daemon import Worker, serve
 
@@ -59,25 +55,6 @@ def frozen_after(work: Worker) -> Worker:
                 gc.freeze()
 
     return working
-
-
-_TRIM_THRESHOLD, _MMAP_THRESHOLD, _ARENA_MAX = -1, -3, -8  # names of malloc.h
-_KEPT = 256 << 20
-_FROM_HEAP = (512 << 20, 32 << 20)  # older C libraries take no more than the second
-
-
-def keep_freed_memory() -> bool:
-    """Keeps the memory of freed arrays in this process and its forks; call it before NumPy is imported. False
-    if the C library does not take the setting, or if the environment already sets how memory is allocated."""
-    if "GLIBC_TUNABLES" in os.environ or any(name.startswith("MALLOC_") for name in os.environ):
-        return False
-    # Huge pages would be zeroed whole where a part of one is written.
-    os.environ.setdefault("NUMPY_MADVISE_HUGEPAGE", "0")
-    with contextlib.suppress(OSError, AttributeError):  # a C library that has no such function
-        tell = ctypes.CDLL(None).mallopt
-        from_heap = any(tell(_MMAP_THRESHOLD, size) for size in _FROM_HEAP)
-        return bool(from_heap and tell(_TRIM_THRESHOLD, _KEPT) and tell(_ARENA_MAX, 1))
-    return False
 
 
 if __name__ == "__main__":
