@@ -125,7 +125,7 @@ def connectors_page() -> str:
         "and their metadata columns. [Connectors](connectors.md) shows how to use connectors,\n"
         "and how to write one.\n"
     )
-    for name in connectors.identifiers():
+    for name in _own("connectors"):
         found = connectors.connector({"connector": name})
         roles = " and ".join(
             r for r, there in (("source", found.is_source), ("sink", found.is_sink)) if there
@@ -133,10 +133,16 @@ def connectors_page() -> str:
         text += f"\n## `{name}`\n\nA {roles}.\n\n" + _option_table(found.options)
         text += _metadata_table(found.metadata({"format": "raw"}))
     text += "\n# Formats\n"
-    for name in formats.identifiers():
+    for name in _own("formats"):
         made = formats.find_format(name)
         text += f"\n## `{name}`\n\n" + _option_table(made.options) + _metadata_table(made.metadata())
     return text
+
+
+def _own(kind: str) -> list[str]:
+    """Identifiers of Tidemill's own connectors or formats; other packages may be installed beside them."""
+    project = tomllib.loads((DOCS.parent / "pyproject.toml").read_text(encoding="utf-8"))["project"]
+    return sorted(project["entry-points"][f"tidemill.{kind}"])
 
 
 def _metadata_table(keys: Mapping[str, LogicalType]) -> str:

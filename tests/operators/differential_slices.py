@@ -85,6 +85,25 @@ def test_a_window_is_its_slices(shape: Sliced, time: int) -> None:
 
 
 @pytest.mark.parametrize("shape", _SHAPES, ids=repr)
+@given(upto=st.integers(-100, 100))
+def test_slices_expire_with_their_last_window(shape: Sliced, upto: int) -> None:
+    gone = shape.expired(upto)
+    for time in range(gone - 3 * shape.size, gone):
+        (end,) = shape.slice_ends(np.array([time])).tolist()
+        assert end > gone or all(e <= upto for _, e in windows_of(shape, time))
+
+
+@pytest.mark.parametrize("shape", _SHAPES, ids=repr)
+def test_properties_are_true_of_all_windows(shape: Sliced) -> None:
+    windows = {window for time in range(-60, 60) for window in windows_of(shape, time)}
+    starts = [start for start, _ in windows]
+    assert shape.cumulates == (len(set(starts)) < len(starts))
+    if shape.whole:
+        slices = shape.slice_ends(np.arange(-60, 60))
+        assert [windows_of(shape, end - 1)[0][1] for end in slices.tolist()] == slices.tolist()
+
+
+@pytest.mark.parametrize("shape", _SHAPES, ids=repr)
 @given(times=st.lists(st.none() | st.integers(-100_999, 100_999), max_size=8))
 def test_rows_get_a_row_for_every_window(shape: Sliced, times: list[int | None]) -> None:
     """Times are in microseconds, and may be missing."""

@@ -5,6 +5,8 @@ from __future__ import annotations
 import pytest
 
 from tidemill.errors import NotSupportedError, ValidationError
+from tidemill.operators.window.assigners.kind import WindowKind
+from tidemill.operators.window.assigners.tumble import Tumble
 from tidemill.session.environment import TableEnvironment
 
 _WINDOWS = {
@@ -59,11 +61,29 @@ def test_a_time_in_the_place_of_an_offset_is_an_alignment(made: TableEnvironment
         )
 
 
-def test_a_step_is_not_longer_than_its_size(made: TableEnvironment) -> None:
-    asked = (
-        "SELECT COUNT(*) AS c FROM TABLE(CUMULATE(TABLE t, DESCRIPTOR(ts), INTERVAL '{}' MINUTE,"
-        " INTERVAL '2' MINUTE)) GROUP BY window_start, window_end"
-    )
-    assert described(made, asked.format(2)) == [("c", "BIGINT", False)]
-    with pytest.raises(ValidationError, match="got step 180000ms and size 120000ms"):
-        described(made, asked.format(3))
+@pytest.mark.parametrize(
+    "form",
+    [
+        "SELECT COUNT(*) AS c FROM t GROUP BY CUMULATE(ts, INTERVAL '{}' {}, INTERVAL '2' {})",
+        "SELECT COUNT(*) AS c FROM TABLE(CUMULATE(TABLE t, DESCRIPTOR(ts), INTERVAL '{}' {},"
+        " INTERVAL '2' {})) GROUP BY window_start, window_end",
+    ],
+)
+def test_lengths_that_an_assigner_refuses_are_an_error_of_the_call(made: TableEnvironment, form: str) -> None:
+    """Also in a view, which does not run."""
+    assert described(made, form.format(2, "MINUTE", "MINUTE")) == [("c", "BIGINT", False)]
+    for unit, text in (
+        ("MINUTE", "step 180000 and size 120000.*milliseconds"),
+        ("YEAR", "step 36 and size 24.*months"),
+    ):
+        view = f"CREATE TEMPORARY VIEW w AS {form.format(3, unit, unit)}"
+        with pytest.raises(ValidationError, match=f"(?s)not longer than its size, but got {text}") as raised:
+            made.execute_sql(view)
+        assert raised.value.position is not None
+        assert view[raised.value.position.column - 1 :].startswith("CUMULATE(")
+
+
+def test_windows_by_the_clock_need_a_size() -> None:
+    """Mini-batches wait for multiples of the lengths."""
+    with pytest.raises(ValueError, match=r"WEEKLY: .* require \['SIZE'\]"):
+        WindowKind(name="WEEKLY", parameters=(), required=0, grouped=(), explained=(), cut=Tumble.of)

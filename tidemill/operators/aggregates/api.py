@@ -71,7 +71,8 @@ class Source:
 
 @runtime_checkable
 class Accumulator(Protocol):
-    """``name`` identifies it within an operator; ``fields`` are its columns (names start with ``name``)."""
+    """``name`` identifies it within an operator; ``fields`` are its columns (names start with ``name``).
+    ``delta`` and ``fold`` make their values with ``GroupedRows.reduce``, which may also give one per row."""
 
     @property
     def name(self) -> str: ...

@@ -4,8 +4,9 @@ Accumulators are written once, over ``reduce``, which folds the rows of each gro
 change of every single row is needed (``running``), ``reduce`` gives the value after each row.
 
 ``GroupedRows`` serves columns in group order (equal keys contiguous, arrival order within a key) and
-the row weights an aggregate call sees: +1/-1 by kind, 0 if its FILTER does not hold, and for
-DISTINCT calls the appearance (+1) or disappearance (-1) of a value, placed at its first row.
+the row weights an aggregate call sees: +1/-1 by kind, or more if the row stands for several equal
+rows; 0 if its FILTER does not hold; and for DISTINCT calls the appearance (+1) or disappearance (-1)
+of a value, placed at its first row.
 """
 
 from __future__ import annotations
@@ -24,7 +25,7 @@ WeightKey = tuple[str | None, tuple[str, ...]]
 
 @dataclass(slots=True)
 class GroupedRows:
-    """``weights``: per row in group order, None when all are +1. ``hashes``: one per group.
+    """``weights``: per row in group order, None if all are +1. ``hashes``: one per group.
 
     ``ordered``: some call depends on arrival order.
     """

@@ -1,15 +1,13 @@
-"""The buffer before an operator that works on whole windows: rows wait for their window, then go through
-together.
+"""The buffer before an operator on whole windows: rows wait until their window ends, then pass together.
 
-``inner`` is an operator that takes any rows: a Top-N by window and key, or a join on the window. If a
-window is emitted once, at its end, ``inner`` sees each window once, with all its rows and without state, so
-its output is final. ``buffer_changes`` is for triggers that emit a window again. A row that comes after its
-window is shut is late. Of changes the buffer keeps the net change: a row that is taken back before the window
-ends leaves no trace.
+``inner`` is that operator: a Top-N by window and key, or a join on the window. If a window is shown once, at
+its end, ``inner`` gets all rows of the window in one step, without state, so its output is final. If a
+trigger shows a window again, see ``buffer_changes``. A row that comes after the end of its window is late.
+The buffer keeps the sum of the changes: a row that is taken back before the window ends leaves nothing.
 
 Cost of an epoch: its rows, and the rows of the windows that end; other windows are not read (see
-``state.timeline``). Insert-only rows are not kept if no Top-N can emit them any more. Rows that are pushed
-out in the task that reads them are not even sent.
+``state.timeline``). Below a Top-N over append-only input, the buffer drops rows that can no longer be among
+the first N, and tasks do not send the rows that they can drop themselves.
 """
 
 from __future__ import annotations

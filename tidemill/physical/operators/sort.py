@@ -1,4 +1,4 @@
-"""Sort: ORDER BY of a whole input; TemporalSort if it is by time. ``plan_sort`` also plans SortLimit."""
+"""Sort: ORDER BY of a whole input; TemporalSort if it is by time; SortLimit if it has a LIMIT."""
 
 from __future__ import annotations
 

@@ -1,7 +1,7 @@
-"""A projection over a changelog that is not deterministic: its values are stored with the rows.
+"""A projection over a changelog with expressions that are not deterministic, such as RAND().
 
-The computed columns are put beside the input's columns. The kernel gives retracted rows the values that
-they had when they came. The projection and its filter work on these values.
+The values of these expressions become further columns of the input. The kernel keeps them, and gives a
+retracted row the values of its insertion. The projection and its condition then read these columns.
 """
 
 from __future__ import annotations

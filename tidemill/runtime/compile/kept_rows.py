@@ -1,4 +1,5 @@
-"""What was found for rows that may go stays with them: the operator behind a lookup or temporal join."""
+"""The operator behind a lookup or temporal join over rows that may be taken back: it keeps the found rows, so
+that a retraction takes back the same joined rows."""
 
 from __future__ import annotations
 

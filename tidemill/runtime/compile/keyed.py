@@ -40,10 +40,14 @@ def keyed(
     below: g.ExecNode | None = None,
     timed: bool = False,
 ) -> g.ExecNode:
-    """A keyed operator that needs all columns and the arrival order of its one input. ``rows``: the names of
-    the columns, if the plan's names do not apply. ``whole``: the node of the plan, if ``node`` only stands in
-    for it. ``below``: the compiled input with further columns. ``timed``: its changes have the watermark of
-    the rows that made them."""
+    """A keyed operator that needs all columns and the arrival order of its one input.
+
+    - ``kind``: the first word of the operator's id.
+    - ``keys``: the columns by which the exchange partitions the input; () sends all rows to one task.
+    - ``rows``: the names of the rows in state; None if the plan's names are used.
+    - ``whole``: the node of the plan, if ``node`` only stands in for it.
+    - ``below``: the compiled input, if it has further columns.
+    - ``timed``: each change has the watermark of the row that caused it."""
     below = below or input_of(node, context, timed)
     inputs = context.sink_fields(node) if isinstance(node, p.Sink) else node.input.fields
     if rows is not None and rows.late is not None:

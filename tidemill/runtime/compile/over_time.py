@@ -1,4 +1,4 @@
-"""OVER by event time in the exec graph; a deduplication that waits for the first row is one, too."""
+"""OVER by event time in the exec graph; a deduplication that waits for the first row also runs as OVER."""
 
 from __future__ import annotations
 

@@ -1,9 +1,8 @@
-"""The names of the columns of rows that an operator keeps, and the epochs since which they are stored.
+"""Names of the columns of stored rows, and the first epoch of each column.
 
-A column's name is its lineage. If a later query adds the column, the name also has the epoch: values from
-before a query without the column are not read again. By older rules, and if all columns of an operator are a
-part of its id, columns go by position, and the columns of two sides are numbered (``l0``, ``r3``).
-"""
+The name of a column is its lineage. If a later query adds the column, the name also has the epoch: if a query
+between had dropped the column, its older values are not read again. By older rules, and if all columns of an
+operator are a part of its id, columns have numbers instead, by side (``l0``, ``r3``)."""
 
 from __future__ import annotations
 

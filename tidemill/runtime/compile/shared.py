@@ -32,9 +32,9 @@ def build(node: p.PhysicalNode, context: CompileContext, sequenced: bool) -> g.E
 
 
 def compiled(context: CompileContext, compile_plans: Callable[[], T]) -> T:
-    """The result of ``compile_plans``, when it is known which nodes must give ``$seq``. The set of these
-    nodes only grows, so the loop ends; if nothing is shared, at the first pass. If a plan was too deep for
-    the stack, its parts are forgotten, and it begins again with more room."""
+    """The result of ``compile_plans``, which is called again until all nodes that must give ``$seq`` are
+    known. Their number only grows, so the calls end; without shared nodes one call is enough. If a plan is
+    too deep for the stack, the compilation starts again with more room."""
     return with_room(lambda: _settled(context, compile_plans))
 
 

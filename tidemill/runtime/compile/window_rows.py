@@ -1,4 +1,4 @@
-"""WindowsOfRows -> the kernel of its windows, which gives their rows as they are."""
+"""WindowsOfRows -> the kernel of its windows, which emits the rows of each window without aggregation."""
 
 from __future__ import annotations
 

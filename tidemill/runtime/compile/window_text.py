@@ -6,8 +6,7 @@ is the last millisecond, an instant where the time column is TIMESTAMP_LTZ."""
 from __future__ import annotations
 
 from tidemill.functions.casts_datetime import EPOCH, millis_between
-from tidemill.operators.window.assigners.assigner import Assigner, floor_text
-from tidemill.operators.window.assigners.calendar import Calendar
+from tidemill.operators.window.assigners.assigner import floor_text
 from tidemill.operators.window.assigners.session import KIND as SESSION
 from tidemill.physical import nodes as p
 from tidemill.types.physical import quote
@@ -18,21 +17,9 @@ def local_time(time: str) -> str:
     return f"CAST({time} AS TIMESTAMP_NTZ)"
 
 
-def assigner_of(window: p.Window) -> Assigner:
-    """How time is cut for windows that the clock makes."""
-    kind, months = window.kind, window.months
-    assert kind.cut is not None
-    if months is None:
-        return kind.cut(window.size, window.slide, window.offset)
-    if window.slide:
-        assert kind.cut_months is not None
-        return kind.cut_months(months.size, window.slide, window.offset)
-    return Calendar(inner=kind.cut(months.size, months.slide, months.offset), offset=window.offset)
-
-
 def window_rows(window: p.Window, time: str, names: tuple[str, ...]) -> str:
     """A generator: one row for every window that ``time`` (an expression) lies in, with columns ``names``."""
-    return shown_windows(window, assigner_of(window).text(milliseconds(window, time)), names)
+    return shown_windows(window, window.kind.assigner(window).text(milliseconds(window, time)), names)
 
 
 def shown_windows(window: p.Window, windows: str, names: tuple[str, ...]) -> str:

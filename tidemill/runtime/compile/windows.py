@@ -40,7 +40,7 @@ from tidemill.runtime.compile.context import CompileContext
 from tidemill.runtime.compile.event_time import delay_of, sources_of, timed_input
 from tidemill.runtime.compile.schemas import keyed_schema, names
 from tidemill.runtime.compile.shared import build, compile_node
-from tidemill.runtime.compile.window_text import assigner_of, local_time, window_rows
+from tidemill.runtime.compile.window_text import local_time, window_rows
 from tidemill.types.physical import arrow_type, quote
 
 TIME = "$time"
@@ -73,7 +73,7 @@ def _attached(node: p.WindowTableFunction, context: CompileContext) -> AttachedW
     window = node.window
     if window.proctime or (window.zoned and context.zone != "UTC"):
         return None
-    return AttachedWindows(windows=assigner_of(window), rowtime=arrow_type(node.fields[-1].type))
+    return AttachedWindows(windows=window.kind.assigner(window), rowtime=arrow_type(node.fields[-1].type))
 
 
 @build.register
@@ -297,7 +297,7 @@ def _windows(node: p.WindowAggregate) -> Assigner:
     if node.window.kind.is_data_driven:
         # Rows are in their windows already, whose starts are keys.
         return Tumble(size=max(node.window.size, 1))
-    return assigner_of(node.window)
+    return node.window.kind.assigner(node.window)
 
 
 def port_schema(

@@ -70,7 +70,7 @@ class Assigner(Protocol):
 
     def text(self, time: str) -> str:
         """Spark SQL: an array with the start and the end, as ``s`` and ``e``, of every window that ``time``
-        lies in; the time, an expression, and the bounds count as everywhere here."""
+        lies in. ``time`` is an expression; all times are milliseconds."""
         ...
 
 
@@ -88,7 +88,8 @@ def floor_text(time: str, width: int, offset: int) -> str:
 
 
 def slices_between(starts: Ints, ends: Ints, width: int) -> tuple[Ints, Ints]:
-    """The slices of each window, of ``width``, the last maybe shorter: its place, and the slice's end."""
+    """The slices of windows, all of ``width``, but the last slice of a window may be shorter. Gives for each
+    slice the place of its window, and the end of the slice."""
     counts = -(-(ends - starts) // width)
     owners = np.repeat(np.arange(len(ends)), counts)
     steps = np.arange(len(owners)) - np.repeat(np.cumsum(counts) - counts, counts) + 1
@@ -96,8 +97,8 @@ def slices_between(starts: Ints, ends: Ints, width: int) -> tuple[Ints, Ints]:
 
 
 def ends_by_step(first: Ints, last: Ints, step: int, after: Ints, upto: Ints) -> tuple[Ints, Ints]:
-    """Of each row ``first``, ``first + step``, ... up to ``last``, as far as they lie in (``after``,
-    ``upto``]: row numbers, and these."""
+    """For each row the ends ``first``, ``first + step``, ... up to ``last`` that lie in (``after``,
+    ``upto``]. Gives row numbers and ends."""
     first = _skipped(first, step, after)
     counts = _counts(first, last, step, upto)
     rows = np.repeat(np.arange(len(first)), counts)
@@ -106,7 +107,7 @@ def ends_by_step(first: Ints, last: Ints, step: int, after: Ints, upto: Ints) ->
 
 
 def comes_early(first: Ints, last: Ints, step: int, after: Ints, upto: Ints) -> Mask:
-    """For which rows ``last`` lies in (``after``, ``upto``] but is none of ``every``."""
+    """For which rows ``last`` lies in (``after``, ``upto``] but is not an end that ``ends_by_step`` gives."""
     first = _skipped(first, step, after)
     counts = _counts(first, last, step, upto)
     between = (first + (counts - 1) * step < last) & (first + counts * step > last)

@@ -8,6 +8,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from tidemill.changelog.columns import Ints
+from tidemill.errors import ValidationError
 from tidemill.operators.window.assigners.assigner import (
     comes_early,
     ends_by_step,
@@ -29,6 +30,11 @@ class Cumulate:
 
     @staticmethod
     def of(size: int, slide: int, offset: int) -> Cumulate:
+        if slide > size:
+            raise ValidationError(
+                "CUMULATE requires a step that is not longer than its size,"
+                f" but got step {slide} and size {size}."
+            )
         return Cumulate(size=size, slide=slide, offset=offset)
 
     @property

@@ -4,11 +4,37 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass
+from typing import Protocol
 
 from tidemill.operators.window.assigners.assigner import Assigner
+from tidemill.operators.window.assigners.calendar import Calendar
 
 Cut = Callable[[int, int, int], Assigner]
 """The assigner of a size, a slide (or step) and an offset."""
+
+
+class Months(Protocol):
+    """Lengths in months; 0 if missing or in milliseconds."""
+
+    @property
+    def size(self) -> int: ...
+    @property
+    def slide(self) -> int: ...
+    @property
+    def offset(self) -> int: ...
+
+
+class Lengths(Protocol):
+    """The lengths of a window in milliseconds; 0 if missing or in ``months``."""
+
+    @property
+    def size(self) -> int: ...
+    @property
+    def slide(self) -> int: ...
+    @property
+    def offset(self) -> int: ...
+    @property
+    def months(self) -> Months | None: ...
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -32,9 +58,10 @@ class WindowKind:
     there is ``cut`` for sizes in milliseconds, or for ``calendar`` in months. ``cut_months``: for a size in
     months and a step in milliseconds, if supported. ``cumulates``: several windows have the same start.
 
-    The binder checks that lengths are positive. ``cut`` raises ValidationError for other invalid lengths. All
-    windows end at multiples of the greatest common divisor of size, slide and offset: mini-batches wait for
-    these times.
+    The binder checks that lengths are positive. ``cut`` raises ValidationError for other invalid lengths; the
+    binder adds the position of the call and the unit. Windows by the clock need a size, because all windows
+    end at multiples of the greatest common divisor of size, slide and offset: mini-batches wait for these
+    times.
     """
 
     name: str
@@ -48,3 +75,19 @@ class WindowKind:
     cumulates: bool = False
     cut: Cut | None = None
     cut_months: Cut | None = None
+
+    def __post_init__(self) -> None:
+        lengths, required = {self.size, self.slide} - {""}, self.parameters[: self.required]
+        if not self.is_data_driven and (self.cut is None or not lengths <= set(required)):
+            raise ValueError(f"{self.name}: windows by the clock have 'cut' and require {sorted(lengths)}")
+
+    def assigner(self, lengths: Lengths) -> Assigner:
+        """The assigner of windows by the clock. ValidationError if no window has these lengths."""
+        months = lengths.months
+        assert self.cut is not None
+        if months is None:
+            return self.cut(lengths.size, lengths.slide, lengths.offset)
+        if lengths.slide:
+            assert self.cut_months is not None
+            return self.cut_months(months.size, lengths.slide, lengths.offset)
+        return Calendar(inner=self.cut(months.size, months.slide, months.offset), offset=lengths.offset)

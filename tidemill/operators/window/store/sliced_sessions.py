@@ -1,4 +1,4 @@
-"""What is kept of windows that grow (see ``growing``): as of sessions, but their pieces by slice as well.
+"""What is kept of windows that grow (see ``dynamic``): as of sessions, but their pieces by slice as well.
 
 Slices that have been shown are one (``SHOWN``) where pieces merge; the others are named by their end. So
 a window keeps as many records as there are steps that rows are ahead of the watermark, and one.

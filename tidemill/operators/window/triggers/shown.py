@@ -1,8 +1,8 @@
-"""What windows have shown, so that the next time they show what has changed.
+"""The results that windows have emitted, so that the next emission contains only changes.
 
-A record per window and key, by the window's end; it goes when the window can change no more. Windows are
-told by their end (``$end``) and the key, as pieces are (see ``pieces``); sessions, whose end changes, by
-their name (see ``session_state``)."""
+There is a record per window and key, ordered by the window's end. The record is removed when the window can
+no longer change. The end (``$end``) and the key identify a window, as in ``store.partial_aggregates``. The
+end of a session changes, so its name identifies it (``$session`` in ``store.sessions``)."""
 
 from __future__ import annotations
 

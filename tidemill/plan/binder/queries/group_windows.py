@@ -17,7 +17,14 @@ from tidemill.plan import nodes as n
 from tidemill.plan.binder.context import Context
 from tidemill.plan.binder.expressions.binding import Clause, ExpressionBinder, GroupWindow, QueryBinder
 from tidemill.plan.binder.relations.tables import Source
-from tidemill.plan.binder.relations.window_functions import Length, length, millis, months, window_fields
+from tidemill.plan.binder.relations.window_functions import (
+    Length,
+    checked,
+    length,
+    millis,
+    months,
+    window_fields,
+)
 from tidemill.plan.expressions import Expr, InputRef, Literal
 from tidemill.sql.positions import position_of
 from tidemill.types import logical as t
@@ -56,7 +63,7 @@ def bind(
     )
     width = len(plan.fields)
     keys = tuple(InputRef(type=window.fields[width + i].type, index=width + i) for i in range(3))
-    return replace(source, plan=window), GroupWindow(arguments=arguments, columns=keys)
+    return replace(source, plan=checked(window)), GroupWindow(arguments=arguments, columns=keys)
 
 
 def _window_columns(fields: tuple[t.Field, ...], time: t.LogicalType) -> tuple[t.Field, ...]:

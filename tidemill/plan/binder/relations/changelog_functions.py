@@ -17,6 +17,7 @@ from tidemill.plan import nodes as n
 from tidemill.plan.binder.context import BoundQuery, Context
 from tidemill.plan.binder.expressions.binding import Clause, QueryBinder
 from tidemill.plan.binder.naming import column_aliases, with_column_names
+from tidemill.plan.binder.relations.built_in import BuiltIn
 from tidemill.plan.binder.relations.tables import Source, bind_table, named_source
 from tidemill.plan.binder.scope import Scope, unique_name
 from tidemill.plan.expressions import Call, Cast, Expr, Literal
@@ -24,7 +25,7 @@ from tidemill.sql.expressions import Descriptor, TableArgument
 from tidemill.sql.positions import position_of
 from tidemill.types import logical as t
 
-NAMES = ("TO_CHANGELOG", "FROM_CHANGELOG")
+_NAMES = ("TO_CHANGELOG", "FROM_CHANGELOG")
 _PARAMETERS = ("INPUT", "OP", "OP_MAPPING")
 _NAMED = (*_PARAMETERS, "ON_TIME", "UID")
 T = TypeVar("T")
@@ -251,3 +252,6 @@ def _check_once(kinds: list[RowKind], position: Position | None) -> None:
 def _plain(fields: Iterable[t.Field]) -> tuple[t.Field, ...]:
     """The fields without time attributes: no watermark covers the output."""
     return tuple(t.Field(f.name, t.without_attribute(f.type)) for f in fields)
+
+
+BUILT_IN = BuiltIn(names=lambda: _NAMES, bind=bind)

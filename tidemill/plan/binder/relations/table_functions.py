@@ -14,14 +14,14 @@ from sqlglot import exp
 from tidemill.catalog.table import CatalogTable
 from tidemill.errors import NotSupportedError, ValidationError
 from tidemill.functions.signatures import calcite_text
-from tidemill.operators.window.assigners import kinds
 from tidemill.plan import nodes as n
 from tidemill.plan.binder.context import Context
 from tidemill.plan.binder.expressions import user_functions
 from tidemill.plan.binder.expressions.binding import Clause, QueryBinder
 from tidemill.plan.binder.expressions.function_hints import function_hint
 from tidemill.plan.binder.naming import column_aliases, with_column_names
-from tidemill.plan.binder.relations import changelog_functions, table_columns, window_functions
+from tidemill.plan.binder.relations import table_columns
+from tidemill.plan.binder.relations.built_in import built_in
 from tidemill.plan.binder.relations.joins import ON, kind_of, padded_scope
 from tidemill.plan.binder.relations.tables import Source, named_source
 from tidemill.plan.binder.scope import Relation, Scope, unique_name
@@ -182,13 +182,11 @@ def _(kind: t.MapType) -> tuple[t.Field, ...]:
 
 
 def bind_function(binder: QueryBinder, node: exp.Expr, context: Context) -> Source:
-    """TABLE(f(...)) that reads no column of its neighbours: a window or changelog function, or a user's
+    """TABLE(f(...)) that reads no column of its neighbours: a built-in function of a table, or a user's
     function of constants."""
     assert isinstance(node, FunctionTable)
-    if _is_window(node):
-        return window_functions.bind(binder, node, context)
-    if _is_changelog(node):
-        return changelog_functions.bind(binder, node, context)
+    if _is_built_in(node):
+        return built_in()[_name(node)](binder, node, context)
     table = _module_table(node, context)
     if table is not None:
         query = with_column_names(table_columns.scan(binder, table, (), context), column_aliases(node), node)
@@ -217,7 +215,7 @@ def _module_table(node: exp.Expr, context: Context) -> CatalogTable | None:
 def join_function(binder: QueryBinder, left: Source, join: exp.Expr, context: Context) -> Source | None:
     """LATERAL TABLE(f(columns of the left)); None if the function reads no left row."""
     node = join.this
-    if _is_window(node) or _is_changelog(node) or not node.args.get("lateral"):
+    if _is_built_in(node) or not node.args.get("lateral"):
         return None
     kind = _lateral_kind(join, "LATERAL TABLE")
     bound, args = _user_function(binder, left.scope, node, context)
@@ -228,12 +226,12 @@ def join_function(binder: QueryBinder, left: Source, join: exp.Expr, context: Co
     return _with_condition(binder, source, join, context, outer=outer)
 
 
-def _is_window(node: exp.Expr) -> bool:
-    return str(node.this.this).upper() in kinds()
+def _is_built_in(node: exp.Expr) -> bool:
+    return _name(node) in built_in()
 
 
-def _is_changelog(node: exp.Expr) -> bool:
-    return str(node.this.this).upper() in changelog_functions.NAMES
+def _name(node: exp.Expr) -> str:
+    return str(node.this.this).upper()
 
 
 def _user_function(
@@ -247,7 +245,7 @@ def _user_function(
         raise ValidationError(
             f"No match found for function signature {call.this}(<TABLE>, ...)",
             position=position_of(call),
-            hint=function_hint(str(call.this), (*kinds(), *changelog_functions.NAMES)),
+            hint=function_hint(str(call.this), built_in()),
         )
     args = binder.expressions(context, scope, TABLE_FUNCTION).bind_all(call.expressions)
     return user_functions.table(context, declared, call, args)

@@ -18,6 +18,7 @@ from tidemill.plan import nodes as n
 from tidemill.plan.binder.context import BoundQuery, Context
 from tidemill.plan.binder.expressions.binding import Clause, ExpressionBinder, QueryBinder
 from tidemill.plan.binder.naming import column_aliases, with_column_names
+from tidemill.plan.binder.relations.built_in import BuiltIn
 from tidemill.plan.binder.relations.tables import Source, bind_table, named_source
 from tidemill.plan.binder.scope import Scope, nearest, unique_name
 from tidemill.plan.expressions import Literal
@@ -55,7 +56,7 @@ def bind(binder: QueryBinder, node: exp.Expr, context: Context) -> Source:
         position=position_of(call),
     )
     names = (*source.names, "window_start", "window_end", "window_time")
-    query = with_column_names(BoundQuery(plan=window, names=names), column_aliases(node), node)
+    query = with_column_names(BoundQuery(plan=checked(window), names=names), column_aliases(node), node)
     return named_source(query, context.alias(node))
 
 
@@ -164,8 +165,6 @@ def _check(kind: WindowKind, sizes: Mapping[str, Length], call: exp.Expr) -> Non
             message = f"{kind.name} requires a positive {name.lower()}"
             raise ValidationError(message, position=position_of(call))
     (_, offset), (_, size) = (sizes.get(name, (False, 0)) for name in ("OFFSET", kind.size))
-    if kind.cumulates and not kind.is_data_driven:
-        _check_step(kind, sizes[kind.slide], sizes[kind.size], call)
     if not offset:
         return
     spans = [count * _LEAST_MONTH if is_months else count for is_months, count in sizes.values()]
@@ -180,14 +179,16 @@ def _check(kind: WindowKind, sizes: Mapping[str, Length], call: exp.Expr) -> Non
         )
 
 
-def _check_step(kind: WindowKind, step: Length, size: Length, call: exp.Expr) -> None:
-    if step[0] == size[0] and step[1] > size[1]:
-        unit = "months" if size[0] else "ms"
-        raise ValidationError(
-            f"{kind.name} requires a step that is not longer than its size, but got step {step[1]}{unit} and"
-            f" size {size[1]}{unit}.",
-            position=position_of(call),
-        )
+def checked(window: n.WindowTableFunction) -> n.WindowTableFunction:
+    """``window``; ValidationError if its assigner refuses the lengths."""
+    if not window.kind.is_data_driven:
+        try:
+            window.kind.assigner(window)
+        except ValidationError as e:
+            unit = "milliseconds" if window.months is None else "months"
+            hint = e.hint or f"The lengths are in {unit}."
+            raise ValidationError(e.message, position=window.position, hint=hint) from None
+    return window
 
 
 def window_fields(fields: tuple[t.Field, ...], time: t.LogicalType) -> tuple[t.Field, ...]:
@@ -216,3 +217,6 @@ def _partition(source: BoundQuery, data: exp.Expr) -> tuple[int, ...]:
             )
         keys.append(source.names.index(node.name))
     return tuple(keys)
+
+
+BUILT_IN = BuiltIn(names=kinds, bind=bind)

@@ -33,7 +33,7 @@ from tidemill.operators.window.assigners.assigner import floor_text
 from tidemill.physical.batch.slices import Slices
 from tidemill.physical.windows import window_of
 from tidemill.plan.expressions import AggregateCall
-from tidemill.runtime.compile.window_text import assigner_of, shown_windows
+from tidemill.runtime.compile.window_text import shown_windows
 from tidemill.runtime.spark.batch_frames.aggregate import call_text
 from tidemill.runtime.spark.batch_frames.relation import Relation, aliased, combined
 from tidemill.runtime.spark.expressions import Translator
@@ -153,7 +153,7 @@ class _Rows:
         return f"array_union(coalesce({before}, array()), coalesce({behind}, array()))"
 
     def _windows(self, time: str) -> str:
-        return assigner_of(window_of(self.form.window)).text(time)
+        return self.form.window.kind.assigner(self.form.window).text(time)
 
     @property
     def _fields(self) -> tuple[Field, ...]:
