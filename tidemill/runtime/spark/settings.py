@@ -27,11 +27,9 @@ _JAVA = (
     "-XX:Tier4InvocationThreshold=50000 -XX:Tier4MinInvocationThreshold=6000 "
     "-XX:Tier4CompileThreshold=150000 -XX:Tier4BackEdgeThreshold=400000"
 )
-"""The thresholds are ten times Java's own: what loops over rows passes them in its first milliseconds, and
-the lukewarm rest of Spark, of which every process of a cluster would compile its own copy, stays with the
-cheap compiler. A job's first seconds take a tenth to a seventh less of the processors, warm batch queries
-4 % less.
-"""
+"""The thresholds are ten times Java's own. Loops over rows pass them in their first milliseconds. The rest of
+Spark, which each process of a cluster would compile again, stays with the cheap compiler. In its first
+seconds a job takes a tenth to a seventh less processor time; warm batch queries take 4 % less."""
 DEFAULT_MASTER = "local[*,3]"
 """All cores; a task whose Python worker died is tried again, as on a cluster."""
 MASTER, PYTHON = "spark.master", "spark.pyspark.python"
