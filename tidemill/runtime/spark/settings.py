@@ -36,6 +36,11 @@ MASTER, PYTHON = "spark.master", "spark.pyspark.python"
 SOCKET_FOLDER = "spark.python.unix.domain.socket.dir"
 """Of the sockets between the driver, the JVM and Python workers within one machine."""
 
+DAEMON = {
+    "spark.python.daemon.module": "tidemill.runtime.spark.worker_daemon",
+    # Spark sets this for tasks of DataFrames alone, and starts a daemon for each environment.
+    "spark.executorEnv.SPARK_SIMPLIFIED_TRACEBACK": "1",
+}
 _STATIC: dict[str, str] = {
     "spark.app.name": "tidemill",
     "spark.ui.enabled": "false",
@@ -43,7 +48,7 @@ _STATIC: dict[str, str] = {
     "spark.driver.memory": "2g",
     "spark.scheduler.mode": "FAIR",
     "spark.python.worker.reuse": "true",
-    "spark.python.daemon.module": "tidemill.runtime.spark.worker_daemon",
+    **DAEMON,
     "spark.shuffle.compress": "false",
     # Every sort, aggregation and join of a task asks for its memory in pages, and Java clears each: Spark's
     # own choice, up to 64 MB, costs a short query a tenth to a sixth of its time; large ones hardly care.
