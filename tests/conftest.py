@@ -20,7 +20,7 @@ from tests.google_store import google_server
 from tests.hangs import to_file, told_of
 from tests.tiers import add_options, choose, select
 from tidemill.files.private import own_directory
-from tidemill.runtime.spark.settings import unix_sockets
+from tidemill.runtime.spark.settings import DAEMON, unix_sockets
 
 _CONF = {
     "spark.ui.enabled": "false",
@@ -32,7 +32,7 @@ _CONF = {
     "spark.sql.session.timeZone": "UTC",
     "spark.sql.variant.allowDuplicateKeys": "true",
     "spark.sql.execution.arrow.maxRecordsPerBatch": "1000000",
-    "spark.python.daemon.module": "tidemill.runtime.spark.worker_daemon",
+    **DAEMON,
     # Thousands of small plans, each run once: what the second compiler makes faster costs more than it saves.
     "spark.driver.extraJavaOptions": "-XX:TieredStopAtLevel=1 -XX:+UseSerialGC -XX:+ExitOnOutOfMemoryError",
 }

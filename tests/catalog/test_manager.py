@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import pytest
 
-from tidemill.catalog.function import CatalogFunction
 from tidemill.catalog.manager import CatalogManager, quoted
+from tidemill.catalog.objects import CatalogFunction
 from tidemill.catalog.table import CatalogTable, CatalogView, Column, ObjectPath
 from tidemill.errors import ValidationError
 from tidemill.types.logical import INT

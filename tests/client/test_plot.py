@@ -13,8 +13,7 @@ import pytest
 
 from tidemill.changelog.rowkind import RowKind
 from tidemill.client.folding import Folding
-from tidemill.client.live import Live
-from tidemill.client.live_table import LiveTable
+from tidemill.client.live import Live, LiveTable
 from tidemill.client.plot import Plot, bar_lines, chosen
 from tidemill.client.plot_lines import line_plot
 from tidemill.errors import ValidationError

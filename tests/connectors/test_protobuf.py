@@ -344,7 +344,7 @@ def test_a_key_and_a_value_have_messages_of_their_own(tmp_path: Path) -> None:
     found = connector(options)
     found.validate(table({"k_i32": t.INT, "text": t.STRING}, options), options)
     place = own["protobuf.descriptor-file"]
-    assert set(found.named_places(options)) == {
+    assert set(found.named_paths(options)) == {
         ("key.protobuf.descriptor-file", place),
         ("value.protobuf.descriptor-file", place),
     }

@@ -19,7 +19,7 @@ from tidemill.alchemy.types import reflected
 from tidemill.config.option import Configuration
 from tidemill.gateway.endpoints.rest.endpoint import RestEndpoint
 from tidemill.gateway.start import GatewayProcess
-from tidemill.sql.types import parse_type
+from tidemill.sql.parser import parse_type
 
 registry.register("tidemill", "tidemill.alchemy.dialect", "TidemillDialect")
 

@@ -6,9 +6,8 @@ import pytest
 
 from tidemill.client.gateway_client import GatewayError
 from tidemill.errors import NotSupportedError, Position, TidemillError, ValidationError
-from tidemill.gateway.endpoints.causes import causes
+from tidemill.gateway.endpoints.causes import causes, exception_of
 from tidemill.gateway.endpoints.rest.errors import failed
-from tidemill.gateway.endpoints.root_causes import exception_of
 
 
 @pytest.mark.parametrize(

@@ -24,7 +24,7 @@ from thriftpy2.thrift import TMessageType, TType
 
 from tests.gateway.fakes import gateway
 from tidemill.config.option import Configuration
-from tidemill.gateway.endpoints.hiveserver2.caller import Caller
+from tidemill.gateway.endpoints.hiveserver2.caller import Caller, Logs
 from tidemill.gateway.endpoints.hiveserver2.connection import METHODS, answered_whole
 from tidemill.gateway.endpoints.hiveserver2.endpoint import HiveServer2Endpoint
 from tidemill.gateway.endpoints.hiveserver2.handles import (
@@ -33,7 +33,6 @@ from tidemill.gateway.endpoints.hiveserver2.handles import (
     operation_handle,
     session_handle,
 )
-from tidemill.gateway.endpoints.hiveserver2.logs import Logs
 from tidemill.gateway.endpoints.hiveserver2.stream import ClosedError, Stream
 from tidemill.gateway.endpoints.hiveserver2.structs import call_structs, structs
 from tidemill.gateway.service.service import Gateway

@@ -26,7 +26,7 @@ from tidemill.config.option import Configuration
 from tidemill.errors import SetupError
 from tidemill.gateway.api import LimitError, OperationStatus, UnknownSessionError
 from tidemill.gateway.endpoints.hiveserver2.endpoint import HiveServer2Endpoint
-from tidemill.gateway.endpoints.rest.door import Door
+from tidemill.gateway.endpoints.rest.authentication import Authentication
 from tidemill.gateway.endpoints.rest.endpoint import RestEndpoint
 from tidemill.gateway.endpoints.rest.errors import HttpError
 from tidemill.gateway.log import OneLine
@@ -142,12 +142,12 @@ def test_headers_that_are_no_addresses(tmp_path: Path) -> None:
 
 def test_wrong_logins_are_slowed_down(users: str) -> None:
     """The right password waits, too, but for one that was right before, or that comes from elsewhere."""
-    door = Door(Access(users_in(users), guesses=Guesses(clock=Stopwatch())))
+    authentication = Authentication(Access(users_in(users), guesses=Guesses(clock=Stopwatch())))
 
     def ask(authorization: str, address: str = "1.2.3.4") -> int:
         """The status, one more where it says how long to wait."""
         try:
-            door.user({"authorization": authorization}, address)
+            authentication.user({"authorization": authorization}, address)
         except HttpError as e:
             return e.status + ("Retry-After" in e.headers)
         return 200

@@ -22,8 +22,17 @@ from tidemill.errors import SetupError, StateError
 from tidemill.gateway.security.keys import seal_by
 from tidemill.gateway.service.persistence import StoredMemory
 from tidemill.gateway.service.results import Results
-from tidemill.gateway.store.store import KeptJob, KeptOperation, KeptSession, Store
-from tidemill.gateway.store.tables import JOBS, METADATA, OPERATIONS, SESSIONS, VERSIONS
+from tidemill.gateway.store.store import (
+    JOBS,
+    METADATA,
+    OPERATIONS,
+    SESSIONS,
+    VERSIONS,
+    KeptJob,
+    KeptOperation,
+    KeptSession,
+    Store,
+)
 from tidemill.gateway.store.writer import Rows, Writer
 from tidemill.runtime.job.plan import PlanNode, PlanRole
 from tidemill.runtime.progress import EpochProgress, JobBegun, JobFailed, NodeProgress

@@ -17,7 +17,7 @@ from tidemill.changelog.watermarks import END, Running
 from tidemill.errors import ExecutionError
 from tidemill.operators.aggregates.api import AggregateSpec
 from tidemill.operators.join.residual import ColumnTerm, ComputedTerm, Residual, Term
-from tidemill.operators.match import key_slices
+from tidemill.operators.match import operator
 from tidemill.operators.match.operator import MatchSpec
 from tidemill.operators.match.pattern import EVERY, Folded, Piece, Reference, Variable
 from tidemill.operators.match.skip import Skip, SkipTo
@@ -189,7 +189,7 @@ def _table(rows: list[Row], marks: list[int], first: int) -> pa.Table:
     within=st.sampled_from([None, None, 1, 3, 6]),
     delay=st.sampled_from([0, 2, 30]),
     cuts=st.lists(st.integers(0, 16), max_size=5),
-    slice_rows=st.sampled_from([1, 4, key_slices.SLICE_ROWS]),
+    slice_rows=st.sampled_from([1, 4, operator.SLICE_ROWS]),
 )
 def test_as_by_recursion(
     pattern: tuple[list[Variable], list[NaiveVariable]],
@@ -222,7 +222,7 @@ def test_as_by_recursion(
         _collect(epochs.step(_table([], [], 0), mark=END), shown, known)
 
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(key_slices, "SLICE_ROWS", slice_rows)
+        patch.setattr(operator, "SLICE_ROWS", slice_rows)
         if expected is None:
             with pytest.raises(ExecutionError, match="Could not skip"):
                 run()

@@ -6,7 +6,7 @@ from tidemill.catalog.table import CatalogTable, Column, ObjectPath
 from tidemill.changelog.rowkind import ALL_KINDS, INSERT_ONLY, UPSERT, RowKind
 from tidemill.config.option import Configuration
 from tidemill.physical import nodes as p
-from tidemill.physical.context import PlannerContext
+from tidemill.physical.conversion import PlannerContext
 from tidemill.physical.explain.text import explain_text
 from tidemill.physical.explain.view.flink_view import flink_view
 from tidemill.physical.planner import plan_job

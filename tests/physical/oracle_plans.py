@@ -18,7 +18,7 @@ from tidemill.errors import TidemillError
 from tidemill.physical.batch.planner import plan_batch
 from tidemill.physical.batch.view import flink_view as batch_view
 from tidemill.physical.batch.view.text import batch_text
-from tidemill.physical.context import PlannerContext
+from tidemill.physical.conversion import PlannerContext
 from tidemill.physical.explain.text import physical_plan
 from tidemill.physical.explain.view.flink_view import flink_view
 from tidemill.physical.traits.mini_batch import mini_batch_config

@@ -12,7 +12,7 @@ from tests.plan.test_depth import TWICE, chained
 from tidemill.changelog.rowkind import INSERT_ONLY
 from tidemill.config.option import Configuration
 from tidemill.physical.batch.planner import plan_batch
-from tidemill.physical.context import PlannerContext
+from tidemill.physical.conversion import PlannerContext
 from tidemill.physical.digests import Digests
 from tidemill.physical.explain.view.flink_view import flink_view
 from tidemill.physical.nodes import PhysicalNode

@@ -12,8 +12,7 @@ from tidemill.functions.api import AggregateFunction, ScalarFunction
 from tidemill.plan import nodes as n
 from tidemill.plan.binder.binder import Binder
 from tidemill.sql import statements
-from tidemill.sql.parser import parse_statement
-from tidemill.sql.types import parse_type
+from tidemill.sql.parser import parse_statement, parse_type
 from tidemill.user_functions.kinds import UserFunction
 
 CATALOG, DATABASE = "default_catalog", "default_database"

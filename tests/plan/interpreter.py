@@ -11,7 +11,6 @@ from typing import Any
 
 from tidemill.plan import expressions as e
 from tidemill.plan import nodes as n
-from tidemill.plan import subquery_expressions as q
 
 Row = tuple[Any, ...]
 Tables = Mapping[str, Sequence[Row]]
@@ -169,13 +168,13 @@ class Interpreter:
                 return self.value(expr.operand, row, outer)
             case e.Call():
                 return FUNCTIONS[expr.function](*(self.value(a, row, outer) for a in expr.args))
-            case q.Exists():
+            case n.Exists():
                 return bool(self.rows(expr.plan, (row, *outer)))
-            case q.ScalarSubquery():
+            case n.ScalarSubquery():
                 found = self.rows(expr.plan, (row, *outer))
                 assert len(found) <= 1, "a scalar subquery gave several rows"
                 return found[0][0] if found else None
-            case q.InSubquery():
+            case n.InSubquery():
                 wanted = [self.value(x, row, outer) for x in expr.operands]
                 members = self.rows(expr.plan, (row, *outer))
                 return _or(*(_and(*map(FUNCTIONS["="], wanted, m)) for m in members))

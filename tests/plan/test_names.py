@@ -10,9 +10,9 @@ from tests.plan.environment import DATABASE, sample
 from tidemill.errors import NotSupportedError, Position, ValidationError
 from tidemill.plan import nodes as n
 from tidemill.plan.expressions import OverCall
+from tidemill.plan.nodes import Exists
 from tidemill.plan.optimizer import optimize
 from tidemill.plan.rewrite import outer_refs
-from tidemill.plan.subquery_expressions import Exists
 
 
 def columns(sql: str) -> list[tuple[str, str]]:

@@ -11,11 +11,11 @@ from tests.plan.environment import FakeEnvironment, sample
 from tidemill.errors import InternalError, NotSupportedError
 from tidemill.plan import nodes as n
 from tidemill.plan.expressions import Call, Expr, InputRef, Literal
+from tidemill.plan.nodes import Exists
 from tidemill.plan.optimizer import apply_everywhere, optimize
 from tidemill.plan.predicates import conjuncts, disjuncts, rejects_nulls
 from tidemill.plan.rewrite import input_indexes
 from tidemill.plan.rules.push_filters import push_filters
-from tidemill.plan.subquery_expressions import Exists
 from tidemill.types import logical as t
 
 

@@ -11,9 +11,11 @@ from typing import Any
 import pytest
 from pyspark.sql import SparkSession
 
+from tests.connectors.kafka import Broker
+from tests.connectors.lake import delta_rows
 from tests.runtime.running import Crash, Session, crash_at
 from tests.runtime.test_event_time import session
-from tidemill.errors import ValidationError
+from tidemill.errors import NotSupportedError, ValidationError
 
 COUNTS = (
     "SELECT k, window_end, COUNT(DISTINCT n) AS c, SUM(n) AS s FROM"
@@ -30,9 +32,13 @@ def late_rows(folder: Path) -> list[tuple[str, str, dict[str, Any]]]:
 
 
 def with_table(made: Session, tmp_path: Path) -> Session:
+    return collected(made, f"'connector' = 'filesystem', 'path' = '{tmp_path / 'late'}', 'format' = 'csv'")
+
+
+def collected(made: Session, options: str, by: str = "") -> Session:
     made.execute(
-        "CREATE TABLE too_late (operator STRING, reached TIMESTAMP(3), line STRING) WITH"
-        f" ('connector' = 'filesystem', 'path' = '{tmp_path / 'late'}', 'format' = 'csv')",
+        "CREATE TABLE too_late (operator STRING, reached TIMESTAMP_LTZ(3), line STRING)"
+        f" {by} WITH ({options})",
         "SET 'tidemill.late-rows.table' = 'too_late'",
     )
     return made
@@ -42,8 +48,8 @@ def test_late_rows_are_written(tmp_path: Path, spark: SparkSession) -> None:
     made = with_table(session(tmp_path, 2), tmp_path)
     made.changes(COUNTS)
     expected = [
-        ("window", "2024-05-01 00:00:06", {"k": "k1", "n": 3}),
-        ("window", "2024-05-01 00:00:23", {"k": "k1", "n": 5}),
+        ("window", "2024-05-01 00:00:06Z", {"k": "k1", "n": 3}),
+        ("window", "2024-05-01 00:00:23Z", {"k": "k1", "n": 5}),
     ]
     found = late_rows(tmp_path / "late")
     assert sorted(found, key=lambda row: row[1]) == expected
@@ -77,3 +83,60 @@ def test_a_table_that_does_not_fit(tmp_path: Path, spark: SparkSession) -> None:
     made.execute("SET 'tidemill.late-rows.table' = 'ticks'")
     with pytest.raises(ValidationError, match="cannot take late rows"):
         made.changes(COUNTS)
+
+
+def test_partitioned_files(tmp_path: Path, spark: SparkSession) -> None:
+    options = f"'connector' = 'filesystem', 'path' = '{tmp_path / 'late'}', 'format' = 'json'"
+    made = collected(session(tmp_path, 2), options, "PARTITIONED BY (operator)")
+    made.changes(COUNTS)
+    lines = [
+        line
+        for path in (tmp_path / "late").glob("operator=*/part-*")
+        for line in path.read_text().splitlines()
+    ]
+    assert sorted(json.loads(json.loads(line)["line"])["n"] for line in lines) == [3, 5]
+
+
+def test_a_delta_table(tmp_path: Path, spark: SparkSession) -> None:
+    made = collected(session(tmp_path, 2), f"'connector' = 'delta', 'table-path' = '{tmp_path / 'late'}'")
+    made.changes(COUNTS)
+    assert sorted(json.loads(row["line"])["n"] for row in delta_rows(tmp_path / "late")) == [3, 5]
+
+
+@pytest.mark.thorough
+def test_an_iceberg_table(tmp_path: Path, spark: SparkSession) -> None:
+    options = f"'connector' = 'iceberg', 'warehouse' = '{tmp_path / 'late'}'"
+    made = collected(session(tmp_path, 2), options)
+    made.changes(COUNTS)
+    made.execute("SET 'execution.runtime-mode' = 'batch'", "RESET 'tidemill.late-rows.table'")
+    rows = made.changes("SELECT line FROM too_late")
+    assert sorted(json.loads(row[0])["n"] for _, row in rows) == [3, 5]
+
+
+@pytest.mark.thorough
+def test_a_topic(kafka: Broker, tmp_path: Path, spark: SparkSession) -> None:
+    topic = kafka.topic(1)
+    options = {
+        "connector": "kafka",
+        "topic": topic,
+        "properties.bootstrap.servers": kafka.servers,
+        "format": "json",
+    }
+    made = collected(session(tmp_path, 2), ", ".join(f"'{k}' = '{v}'" for k, v in options.items()))
+    made.changes(COUNTS)
+    values = [json.loads(value or "") for _, value in kafka.records(topic)]
+    assert sorted(json.loads(value["line"])["n"] for value in values) == [3, 5]
+
+
+@pytest.mark.parametrize(
+    "options",
+    [
+        "'connector' = 'print'",
+        "'connector' = 'filesystem', 'path' = '{}', 'format' = 'json', 'sink.parallelism' = '2'",
+    ],
+)
+def test_a_connector_that_does_not_fit(options: str, tmp_path: Path, spark: SparkSession) -> None:
+    made = collected(session(tmp_path, 0), options.format(tmp_path / "late"))
+    with pytest.raises(NotSupportedError, match="table of late rows") as error:
+        made.changes(COUNTS)
+    assert "kafka" in (error.value.hint or "")

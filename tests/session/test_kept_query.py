@@ -13,7 +13,7 @@ from tidemill.errors import StateError
 from tidemill.plan.optimizer import optimize
 from tidemill.session import planning
 from tidemill.session.environment import TableEnvironment
-from tidemill.session.kept_query import former_session, kept_query
+from tidemill.session.jobs.kept_query import former_session, kept_query
 from tidemill.sql.parser import parse_statement
 from tidemill.sql.statements import Insert
 

@@ -88,7 +88,7 @@ def test_no_file_outside_has_private_parts() -> None:
         if INSIDE not in path.parents and MENTIONS.search(path.read_text())
         for part in private_parts(path.read_text())
     }
-    assert not found, "put a door into tidemill/spark_internals"
+    assert not found, "put the access into tidemill/spark_internals"
 
 
 @pytest.mark.parametrize(

@@ -1,4 +1,4 @@
-"""Features are off in a Spark that they were not written for; needed doors say what is missing."""
+"""Features are off in a Spark that they were not written for; needed functions say what is missing."""
 
 from __future__ import annotations
 
@@ -80,7 +80,7 @@ def test_every_feature_is_listed_and_asked_for() -> None:
 
 
 def test_what_is_off_touches_no_private_part(running: Any) -> None:
-    """None of these arguments has one: a door that was used would fail."""
+    """None of these arguments is real: an access that was used would fail."""
     running("4.4.0")
     bare: Any = object()
     session: Any = Session()
@@ -120,8 +120,8 @@ def test_a_needed_door_says_what_is_missing(running: Any, missing: Exception) ->
 @pytest.mark.parametrize("other", [TypeError("len() of None"), Py4JError("Answer from Java side is empty")])
 def test_other_errors_stay(other: Exception) -> None:
     @versions.needed
-    def door() -> None:
+    def access() -> None:
         raise other
 
     with pytest.raises(type(other), match=str(other).replace("(", r"\(").replace(")", r"\)")):
-        door()
+        access()

@@ -6,9 +6,8 @@ from pathlib import Path
 import pytest
 
 from tidemill.errors import NotSupportedError, SqlSyntaxError, ValidationError
-from tidemill.sql.parser import parse_statement
+from tidemill.sql.parser import parse_statement, parse_type
 from tidemill.sql.statements import CreateTable, PhysicalColumn
-from tidemill.sql.types import parse_type
 
 GOLDENS = Path(__file__).parents[2].parent / "shared" / "goldens"
 

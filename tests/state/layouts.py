@@ -1,6 +1,7 @@
 """Every table that an operator keeps, found by walking through specs; and where in the code each is laid out.
 
-The laws of state are asked of all of them: see ``differential_laws`` and ``differential_time_laws``.
+The contract of state is tested for all of them: see ``differential_contract`` and
+``differential_time_contract``.
 """
 
 from __future__ import annotations
@@ -155,7 +156,7 @@ def _constants() -> Iterator[tuple[str, Layout]]:
 
 
 def _shape(layout: Layout) -> tuple[Any, ...]:
-    """What the laws can tell apart: not names."""
+    """The properties that the contract can tell apart: not names."""
     parts = (layout.keys, layout.values, layout.columns)
     types = tuple(tuple(str(field.type) for field in part) for part in parts)
     return *types, layout.additive, layout.growing, layout.ttl, layout.by_time
@@ -202,7 +203,7 @@ def _sites() -> tuple[Site, ...]:
 
 
 def without_laws() -> list[Site]:
-    """Calls that make a layout of which no law was asked: give a spec that has it a line above."""
+    """Calls that make a layout for which no contract was tested: give a spec that has it a line above."""
     return sorted(set(_sites()) - _found()[1] - _of_constants())
 
 

@@ -20,7 +20,7 @@ from tests.user_functions import samples
 from tidemill.errors import ExecutionError, ValidationError
 from tidemill.operators.aggregates.api import AggregateSpec
 from tidemill.operators.group_aggregate.operator import GroupAggregateSpec
-from tidemill.sql.types import parse_type
+from tidemill.sql.parser import parse_type
 from tidemill.types.physical import arrow_type
 from tidemill.user_functions.aggregates import BoundAggregate
 from tidemill.user_functions.kinds import UserAggregateFunction

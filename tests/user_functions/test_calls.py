@@ -13,7 +13,7 @@ import pytest
 
 from tests.user_functions import samples
 from tidemill.errors import ExecutionError
-from tidemill.sql.types import parse_type
+from tidemill.sql.parser import parse_type
 from tidemill.types.logical import Field, LogicalType, RowType
 from tidemill.types.physical import arrow_type
 from tidemill.user_functions.calls import BoundScalar, BoundTable

@@ -29,9 +29,8 @@ from sqlalchemy.sql.compiler import IdentifierPreparer
 import tidemill.dbapi
 from tidemill.alchemy.compiling import OPTIONS, TidemillNames, TidemillStatements, TidemillTables
 from tidemill.alchemy.types import TidemillTypes, reflected
-from tidemill.sql.parser import parse_statement
+from tidemill.sql.parser import parse_statement, parse_type
 from tidemill.sql.statements import CreateTable, CreateView
-from tidemill.sql.types import parse_type
 
 _PORT = 8083
 _HTTPS = "https"

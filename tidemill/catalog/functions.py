@@ -8,8 +8,8 @@ from __future__ import annotations
 
 from typing import Protocol, TypeVar
 
-from tidemill.catalog.function import CatalogFunction
 from tidemill.catalog.memory import InMemoryCatalog
+from tidemill.catalog.objects import CatalogFunction
 from tidemill.catalog.table import ObjectPath
 from tidemill.errors import ValidationError
 

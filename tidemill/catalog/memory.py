@@ -11,8 +11,7 @@ from contextlib import AbstractContextManager, nullcontext
 from dataclasses import dataclass, field, replace
 from typing import ClassVar
 
-from tidemill.catalog.function import CatalogFunction
-from tidemill.catalog.model import CatalogModel
+from tidemill.catalog.objects import CatalogFunction, CatalogModel
 from tidemill.catalog.table import CatalogTable, CatalogView, ObjectPath
 from tidemill.errors import ValidationError
 

@@ -8,7 +8,7 @@ from dataclasses import replace
 
 from tidemill.catalog.functions import Catalogs
 from tidemill.catalog.memory import Database
-from tidemill.catalog.model import CatalogModel
+from tidemill.catalog.objects import CatalogModel
 from tidemill.catalog.table import ObjectPath
 from tidemill.errors import ValidationError
 

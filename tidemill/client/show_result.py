@@ -10,8 +10,7 @@ from typing import TextIO
 
 from tidemill.changelog.rowkind import RowKind
 from tidemill.client.folding import Folding
-from tidemill.client.live import Live
-from tidemill.client.live_table import LiveTable
+from tidemill.client.live import Live, LiveTable
 from tidemill.client.pager import Pager
 from tidemill.client.plot import Plot
 from tidemill.client.progress import undisturbed

@@ -1,4 +1,5 @@
-"""Sources that compute rows from their row numbers: the base of datagen and nexmark.
+"""Sources that compute rows from their row numbers: the base of datagen and nexmark, with columns of random
+text.
 
 An offset is ``{"row": n, "time": ms}``: the job has read the rows below n. ``time`` is the wall-clock time
 for the rows of the range; it is fixed when the range is planned, so that a repeated read gives the same rows.
@@ -14,6 +15,7 @@ from itertools import pairwise
 from typing import TYPE_CHECKING, Protocol
 
 import numpy as np
+import numpy.typing as npt
 import pyarrow as pa
 
 from tidemill.changelog.rowkind import SEQUENCE_COLUMN
@@ -30,6 +32,11 @@ if TYPE_CHECKING:
 BLOCK_ROWS = 1 << 16
 _MOST_ROWS = 1_000_000
 _TASK_ROWS = 200_000
+
+_LETTERS = np.frombuffer(b"abcdefghijklmnopqrstuvwxyz", dtype=np.uint8)
+_HEX = np.frombuffer(b"0123456789abcdef", dtype=np.uint8)
+
+Lengths = npt.NDArray[np.int64]
 
 
 class RowGenerator(Protocol):
@@ -136,3 +143,30 @@ class _Rows:
             if self.sequence:
                 table = table.append_column(SEQUENCE_COLUMN, pa.array(np.arange(low, high)))
             yield from table.combine_chunks().to_batches()
+
+
+def letters(rng: np.random.Generator, lengths: Lengths) -> pa.Array:
+    """Small letters, one text per length."""
+    return _texts(_LETTERS[rng.integers(0, 26, int(lengths.sum()), dtype=np.uint8)], lengths)
+
+
+def hexadecimal(rng: np.random.Generator, lengths: Lengths) -> pa.Array:
+    """Hexadecimal digits, one text per length."""
+    return _texts(_HEX[rng.integers(0, 16, int(lengths.sum()), dtype=np.uint8)], lengths)
+
+
+def binary(rng: np.random.Generator, lengths: Lengths) -> pa.Array:
+    """Bytes, one value per length."""
+    data = rng.integers(0, 256, int(lengths.sum()), dtype=np.uint8)
+    return pa.BinaryArray.from_buffers(
+        pa.binary(), len(lengths), [None, _offsets(lengths), pa.py_buffer(data.tobytes())]
+    )
+
+
+def _texts(characters: npt.NDArray[np.uint8], lengths: Lengths) -> pa.Array:
+    return pa.StringArray.from_buffers(len(lengths), _offsets(lengths), pa.py_buffer(characters.tobytes()))
+
+
+def _offsets(lengths: Lengths) -> pa.Buffer:
+    ends = np.concatenate([[0], np.cumsum(lengths)]).astype(np.int32)
+    return pa.py_buffer(ends.tobytes())

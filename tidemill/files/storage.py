@@ -1,4 +1,4 @@
-"""The one door to files: paths relative to a root on any file system there is (see ``systems``).
+"""All access to files: paths relative to a root on any file system there is (see ``systems``).
 
 Pickled as texts alone; each process opens its own. Local files are memory-mapped, so reading them copies
 nothing. A file is durable when ``publish`` or ``force`` returns, its name when ``force_directory`` does: on

@@ -23,14 +23,16 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, Protocol, runtime_checkable
 
+import numpy as np
 import pyarrow as pa
 
+from tidemill.changelog.columns import Ints, Mask
 from tidemill.changelog.watermarks import NONE
-from tidemill.operators.late_rows import LateRows
 
 if TYPE_CHECKING:
     from tidemill.state.layout import Layout
     from tidemill.state.store import StateStore
+
 
 HASH_COLUMN = "$hash"
 TIMER = "timer"
@@ -42,6 +44,23 @@ rows as they are."""
 HOT = "hot"
 """Noted for keys (their hashes) that have many rows and nothing in state yet: from this epoch on their rows
 go to all buckets (see ``operators.buckets``)."""
+
+
+@dataclass(slots=True)
+class LateRows:
+    """The late rows of one step. ``wanted``: whether the rows themselves are kept."""
+
+    wanted: bool = False
+    count: int = 0
+    rows: list[pa.Table] = field(default_factory=list)
+
+    def add(self, table: pa.Table, late: Mask, sizes: Ints | None = None) -> None:
+        """Adds the ``late`` rows of ``table``. ``sizes``: the number of rows that each stands for; default
+        1."""
+        if late.any():
+            self.count += int(np.count_nonzero(late) if sizes is None else sizes[late].sum())
+            if self.wanted:
+                self.rows.append(table.filter(pa.array(late)))
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

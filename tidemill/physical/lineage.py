@@ -29,8 +29,9 @@ from tidemill.physical import nodes as p
 from tidemill.physical.digests import PASSING, hashed, joined
 from tidemill.physical.explain.printer import Printer, call_text
 from tidemill.physical.identities import Identities
-from tidemill.physical.lineage_text import Columns, Lineage, text_of
-from tidemill.plan.expressions import AggregateCall, Expr
+from tidemill.physical.lineage_text import Columns, Lineage, column_of, text_of
+from tidemill.plan.expressions import AggregateCall, Cast, Expr, InputRef, Literal
+from tidemill.types.widening import is_wider
 
 _LONGEST = 200
 """Characters of an expression for people."""
@@ -95,3 +96,38 @@ def lineage_of(node: p.PhysicalNode, lineages: Lineages) -> Lineage:
 
 def _printer(node: p.PhysicalNode, lineage: Lineage) -> Printer:
     return Printer.over([replace(f, name=t) for f, t in zip(node.fields, lineage.texts, strict=True)])
+
+
+def shown_columns(sink: p.Sink, lineages: Lineages) -> dict[str, tuple[str, str]]:
+    """By column its lineage over columns of sources, and its readable text. A column that is always NULL is
+    left out: an INSERT writes NULL to the columns that it does not name."""
+    node = sink.input
+    while isinstance(node, PASSING):
+        node = node.input
+    names = (column.name for column in sink.table.written_columns)
+    own = lineages.of(node)
+    by_name = dict(zip(names, zip(own.carried, own.texts, strict=True), strict=True))
+    if not isinstance(node, p.Calc):
+        return by_name
+    below = lineages.of(node.input)
+    shown = {}
+    for (name, (column, text)), expr in zip(by_name.items(), node.projections, strict=True):
+        bare = _uncast(expr)
+        if bare is not expr:
+            column = (
+                below.carried[bare.index] if isinstance(bare, InputRef) else column_of(bare, below.columns)
+            )
+        if not (isinstance(bare, Literal) and bare.value is None):
+            shown[name] = (column, text)
+    return shown
+
+
+def _uncast(expr: Expr) -> Expr:
+    """The expression below a cast to a sink's wider type, which does not change the value."""
+    while isinstance(expr, Cast) and (is_wider(str(expr.operand.type), str(expr.type)) or _is_null(expr)):
+        expr = expr.operand
+    return expr
+
+
+def _is_null(expr: Cast) -> bool:
+    return isinstance(expr.operand, Literal) and expr.operand.value is None

@@ -19,8 +19,7 @@ from tidemill.physical import nodes as p
 from tidemill.physical.aggregates.planning import plan_aggregate
 from tidemill.physical.aggregates.salted_distinct import spread_windows
 from tidemill.physical.conditions import columns, conjunction, conjuncts, substituted
-from tidemill.physical.context import PlannerContext
-from tidemill.physical.conversion import convert, convert_node, state_ttl
+from tidemill.physical.conversion import PlannerContext, convert, convert_node, state_ttl
 from tidemill.physical.finish import finish, references
 from tidemill.physical.joins.lookup import plan_lookup_join
 from tidemill.physical.joins.planning import plan_join
@@ -41,7 +40,7 @@ from tidemill.physical.windows import (
 )
 from tidemill.plan import nodes as n
 from tidemill.plan.expressions import Expr
-from tidemill.plan.subquery_expressions import Exists, InSubquery, ScalarSubquery
+from tidemill.plan.nodes import Exists, InSubquery, ScalarSubquery
 from tidemill.types.logical import Field
 
 _SUBQUERIES = (ScalarSubquery, Exists, InSubquery)

@@ -11,7 +11,7 @@ from tidemill.changelog.rowkind import INSERT_ONLY, RowKind
 from tidemill.config.sink_options import CDC_EVENTS_DUPLICATE
 from tidemill.errors import ValidationError
 from tidemill.physical import nodes as p
-from tidemill.physical.context import PlannerContext
+from tidemill.physical.conversion import PlannerContext
 from tidemill.physical.finish import exchange, finish, select, with_keys
 from tidemill.plan import nodes as n
 from tidemill.types.logical import Field

@@ -343,3 +343,33 @@ class Sink(Unary):
     target_columns: tuple[str, ...] = ()
     kinds: frozenset[RowKind] = INSERT_ONLY
     merges: bool = False
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Subquery(Expr):
+    """An expression that contains a plan. The rules replace every subquery by a join. ``position``: its
+    position in the SQL text."""
+
+    plan: LogicalNode
+    position: Position | None = field(default=None, compare=False, repr=False)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ScalarSubquery(Subquery):
+    pass
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Exists(Subquery):
+    pass
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class InSubquery(Subquery):
+    """(operands) IN (plan), three-valued; NOT IN is a Call("NOT") around it."""
+
+    operands: tuple[Expr, ...]
+
+    @property
+    def children(self) -> tuple[Expr, ...]:
+        return self.operands

@@ -14,7 +14,7 @@ from dataclasses import dataclass
 
 from tidemill.deep_calls import with_room
 from tidemill.errors import InternalError, NotSupportedError
-from tidemill.plan.nodes import LogicalNode
+from tidemill.plan.nodes import LogicalNode, Subquery
 from tidemill.plan.once import once_per_node
 from tidemill.plan.rewrite import map_inputs, node_expressions
 from tidemill.plan.rules.balance_chains import balance_chains
@@ -37,7 +37,6 @@ from tidemill.plan.rules.rows_of_nothing import rows_of_nothing
 from tidemill.plan.rules.simplify_conditions import simplify_conditions
 from tidemill.plan.rules.simplify_outer_joins import simplify_outer_joins
 from tidemill.plan.rules.unnest_subqueries import unnest_subqueries
-from tidemill.plan.subquery_expressions import Subquery
 
 Rule = Callable[[LogicalNode], LogicalNode | None]
 Done = dict[tuple[int, Rule], tuple[LogicalNode, LogicalNode]]

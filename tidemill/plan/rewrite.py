@@ -11,7 +11,6 @@ from functools import singledispatch
 
 from tidemill.plan import expressions as e
 from tidemill.plan import nodes as n
-from tidemill.plan import subquery_expressions as q
 from tidemill.plan.once import once_per_node
 
 Rewrite = Callable[[e.Expr], e.Expr]
@@ -40,7 +39,7 @@ def _(expr: e.FieldAccess, children: tuple[e.Expr, ...]) -> e.Expr:
 
 
 @with_children.register
-def _(expr: q.InSubquery, children: tuple[e.Expr, ...]) -> e.Expr:
+def _(expr: n.InSubquery, children: tuple[e.Expr, ...]) -> e.Expr:
     return replace(expr, operands=children)
 
 
@@ -70,12 +69,12 @@ def subplan(expr: e.Expr) -> n.LogicalNode | None:
 
 
 @subplan.register
-def _(expr: q.Subquery) -> n.LogicalNode | None:
+def _(expr: n.Subquery) -> n.LogicalNode | None:
     return expr.plan
 
 
 def with_subplan(expr: e.Expr, plan: n.LogicalNode) -> e.Expr:
-    assert isinstance(expr, q.Subquery)
+    assert isinstance(expr, n.Subquery)
     return expr if expr.plan is plan else replace(expr, plan=plan)
 
 

@@ -338,7 +338,7 @@ class StreamingJob:
     def _learned(self, plan: EpochPlan) -> bool:
         """Whether the tasks of the run ask for another run of the epoch, done in another way."""
         tasks = [task for task in self._report.value.values() if task["epoch"] == plan.epoch]
-        again, hot = {t["operator"] for t in tasks if t.get(AGAIN)}, hot_keys.heard(self._hot, tasks)
+        again, hot = {t["operator"] for t in tasks if t.get(AGAIN)}, hot_keys.updated(self._hot, tasks)
         known = again <= self._whole and hot == self._hot
         self._whole, self._hot = self._whole | again, hot
         return not known
@@ -419,7 +419,7 @@ class StreamingJob:
             manifests=recorded(state),
             tokens=tokens,
             watermarks=self._event_time.watermarks_after(self._commit, plan, report),
-            timers=timers.heard(self._commit.timers, report),
+            timers=timers.updated(self._commit.timers, report),
             active=self._event_time.active_after(self._commit, plan),
             idle=plan.idle,
             hot=self._hot,

@@ -43,9 +43,9 @@ Expression = str | UserColumn
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Arrays:
-    """What a ``Select`` computes, for rows that are Arrow batches in a Python worker. ``name``: who reports a
-    batch that the kernels cannot treat exactly, after which the JVM computes all rows. ``schema``: of the
-    rows without event time, as Spark DDL."""
+    """The projection of a ``Select`` for rows that are Arrow batches in a Python worker. ``name``: the
+    operator that reports a batch which the kernels cannot compute exactly; the JVM then computes all rows.
+    ``schema``: the schema of the rows without event time, as Spark DDL."""
 
     name: str
     projection: Projection

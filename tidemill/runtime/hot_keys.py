@@ -18,7 +18,7 @@ _KEYS = 1024
 """Of an operator at most: each costs its writers a look per row and the commit record a number."""
 
 
-def heard(hot: Hot, tasks: Iterable[Mapping[str, Any]]) -> Hot:
+def updated(hot: Hot, tasks: Iterable[Mapping[str, Any]]) -> Hot:
     """``hot``, with the keys that the ``tasks`` of an epoch reported."""
     made = {operator: set(keys) for operator, keys in hot.items()}
     for task in tasks:

@@ -31,7 +31,8 @@ class LateTable:
         if stager is None:
             raise NotSupportedError(
                 "The table of late rows cannot be of this connector, or with these options",
-                hint="A table of the connectors filesystem (without partitions), jdbc or blackhole can.",
+                hint="Take a table of filesystem, jdbc, kafka, upsert-kafka, delta, iceberg or blackhole. "
+                "A filesystem table may not have sink.parallelism or sink.shuffle-by-partition.enable.",
             )
         return LateWriter(stager=stager, watermark=self.watermark)
 

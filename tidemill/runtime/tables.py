@@ -67,5 +67,5 @@ def _check_places(
     streaming: bool,
     shared: SharedFiles,
 ) -> None:
-    for option, location in found.places(options, role=role, streaming=streaming).items():
+    for option, location in found.shared_paths(options, role=role, streaming=streaming).items():
         shared.check(location, f"Option '{option}' of table '{table.path}'")

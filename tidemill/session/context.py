@@ -11,9 +11,9 @@ import time
 from collections.abc import Callable, Iterable, Mapping
 from typing import TYPE_CHECKING
 
-from tidemill.catalog.function import CatalogFunction
 from tidemill.catalog.kinds import KINDS, CatalogKind
 from tidemill.catalog.manager import CatalogManager
+from tidemill.catalog.objects import CatalogFunction
 from tidemill.catalog.table import CatalogObject, CatalogTable, ObjectPath
 from tidemill.config import registry as options
 from tidemill.config import table_options
@@ -32,7 +32,7 @@ from tidemill.runtime.progress import EpochProgress, JobEvent, unheard
 from tidemill.runtime.spark.session import spark_application
 from tidemill.session import user_modules
 from tidemill.session.catalogs import from_spark, of_savepoint, outside, stored
-from tidemill.session.catalogs.locations import catalog_store, own_catalogs_url
+from tidemill.session.catalogs.locations import Place, catalog_store, own_catalogs_url
 from tidemill.session.history.keeper import Keeper
 from tidemill.session.jobs.job import JobHandle
 from tidemill.session.jobs.started import Jobs
@@ -106,15 +106,15 @@ class SessionContext:
     def _check_catalog(self, identifier: str, options: Mapping[str, str]) -> None:
         self.permissions.check_catalog(identifier, options)
 
-    def _catalogs_place(self, url: str, files: Iterable[str]) -> stored.Place:
+    def _catalogs_place(self, url: str, files: Iterable[str]) -> Place:
         """The database of a stored catalog; ``url`` is '' if the catalog names none, ``files``: in the
         URL."""
         if not url:
-            return stored.Place(self.catalogs_url(), self.catalogs_seal)
+            return Place(self.catalogs_url(), self.catalogs_seal)
         for place in files:
             self.permissions.check_place(place, "Option 'url' of the catalog")
         self.permissions.check_connector("jdbc")
-        return stored.Place(url)
+        return Place(url)
 
     def _spark_of_catalogs(self) -> SparkSession:
         self.permissions.check_connector("spark")

@@ -15,17 +15,19 @@ import pandas as pd
 import pyarrow as pa
 from pyspark.sql import DataFrame
 
-from tidemill.catalog.function import CatalogFunction
+from tidemill.catalog.objects import CatalogFunction
 from tidemill.catalog.table import CatalogFrame, CatalogView, ObjectPath
 from tidemill.config import registry as options
 from tidemill.config.execution_options import RUNTIME_MODE
 from tidemill.config.option import Configuration
 from tidemill.config.unknown_options import unknown_option
 from tidemill.errors import ValidationError
-from tidemill.session import arrow_in, dataframe_types, dispatch, execution, user_modules, view_text
-from tidemill.session.arrow_in import Schema
+from tidemill.session import dispatch, execution, user_modules
 from tidemill.session.context import UNNAMED, SessionContext
+from tidemill.session.frames import arrow_in, dataframe_types
+from tidemill.session.frames.arrow_in import Schema
 from tidemill.session.result import TableResult
+from tidemill.session.schema import view_text
 from tidemill.session.settings import EnvironmentSettings
 from tidemill.session.statement_set import StatementSet
 from tidemill.session.table import Table

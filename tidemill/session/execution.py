@@ -42,11 +42,11 @@ from tidemill.runtime.progress import (
 )
 from tidemill.runtime.spark.session import spark_application
 from tidemill.session import planning
-from tidemill.session.bundles import bundled
 from tidemill.session.constant_query import ConstantQuery
 from tidemill.session.context import SessionContext
 from tidemill.session.jobs.job import JobHandle
-from tidemill.session.kept_query import kept_query
+from tidemill.session.jobs.kept_query import kept_query
+from tidemill.session.planning import bundled
 from tidemill.session.result import StatementKind, TableResult
 from tidemill.session.time_zone import zone_of
 from tidemill.sql import statements as s

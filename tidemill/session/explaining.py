@@ -32,8 +32,8 @@ from tidemill.runtime.job.graphs import unread_job
 from tidemill.runtime.spark.resident.fitness import unfit
 from tidemill.runtime.spark.settings import chosen_master
 from tidemill.session import execution, planning
-from tidemill.session.bundles import bundled
 from tidemill.session.context import SessionContext
+from tidemill.session.planning import bundled
 from tidemill.spark_internals.driver import active_master
 
 _CHANGELOG_MODE, _EXECUTION_PLAN = "CHANGELOG_MODE", "EXECUTION_PLAN"

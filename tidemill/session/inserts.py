@@ -32,7 +32,6 @@ from tidemill.runtime.restarts.job import RestartingJob
 from tidemill.runtime.restarts.strategy import NoRestart, strategy_of
 from tidemill.session import planning
 from tidemill.session.background import accompany
-from tidemill.session.bundles import bundled
 from tidemill.session.context import SessionContext
 from tidemill.session.execution import (
     is_batch,
@@ -43,7 +42,8 @@ from tidemill.session.execution import (
     table_now,
 )
 from tidemill.session.jobs.job import JobHandle
-from tidemill.session.kept_query import former_session
+from tidemill.session.jobs.kept_query import former_session
+from tidemill.session.planning import bundled
 from tidemill.session.result import StatementKind, TableResult
 from tidemill.sql import statements as s
 from tidemill.types.logical import BIGINT, Field

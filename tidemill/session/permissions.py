@@ -69,13 +69,13 @@ class Permissions:
         if identifier not in registry.identifiers():
             return  # who looks for it says so
         self.check_connector(identifier, position)
-        for option, place in registry.connector(options).named_places(options):
+        for option, place in registry.connector(options).named_paths(options):
             self.check_place(place, f"Option '{option}' of table '{table.path}'", position)
 
     def check_catalog(self, identifier: str, options: Mapping[str, str]) -> None:
         """As ``check_table``, for a catalog that a connector brings."""
         self.check_connector(identifier)
-        for option, place in registry.connector({"connector": identifier}).named_places(options):
+        for option, place in registry.connector({"connector": identifier}).named_paths(options):
             self.check_place(place, f"Option '{option}' of the catalog")
 
     def check_connector(self, identifier: str, position: Position | None = None) -> None:

@@ -9,9 +9,8 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Any
 
-from tidemill.catalog.function import CatalogFunction
 from tidemill.catalog.memory import InMemoryCatalog
-from tidemill.catalog.model import CatalogModel
+from tidemill.catalog.objects import CatalogFunction, CatalogModel
 from tidemill.catalog.table import CatalogTable, CatalogView
 from tidemill.config.option import Configuration
 from tidemill.errors import StateError

@@ -19,7 +19,7 @@ from pathlib import Path
 from types import ModuleType
 from typing import Any
 
-from tidemill.catalog.function import CatalogFunction
+from tidemill.catalog.objects import CatalogFunction
 from tidemill.errors import ValidationError
 from tidemill.spark_internals.pickling import pickled, send_by_value, sent_by_value
 from tidemill.user_functions.declared import plain_function

@@ -1,11 +1,11 @@
-"""Every private door into Spark: what PySpark's public interface does not give.
+"""All uses of Spark's private interfaces: the things that PySpark's public interface does not give.
 
 Outside this package no file imports py4j, touches PySpark's private handles, or calls a Java object
-(``tests/spark_internals/test_boundary.py``). A door is a small function with a name of ours. Java objects go
-through other packages as values that they keep and hand back, and call no method of. So an upgrade of Spark
+(``tests/spark_internals/test_boundary.py``). An access is a small function with a name of ours. Other
+packages keep Java objects as values and hand them back, but call no method of them. So an upgrade of Spark
 touches this folder alone.
 
-| doors | file |
+| access to | file |
 |---|---|
 | the handles that the other files begin with | ``java.py`` |
 | the version of Spark, and what is off for it | ``versions.py`` |
@@ -22,7 +22,7 @@ touches this folder alone.
 | which task a worker says that it runs | ``task_context.py`` |
 | classes that Spark's settings and tables name | ``class_names.py`` |
 
-Two kinds of doors. A *needed* door raises a SetupError that names it if this Spark lacks its part
+There are two kinds. A *needed* function raises a SetupError that names it if this Spark lacks its part
 (``versions.needed``). A *feature* only makes something faster or nicer: in a Spark of another version than
 it was written for, it is off, and one warning at the start says so (``versions.FEATURES``).
 """

@@ -1,7 +1,7 @@
-"""Which doors the Spark of this process has.
+"""The parts of Spark's private interfaces that the Spark of this process has.
 
 A feature names the versions of Spark that it was written for; in any other one it is off, and results stay
-the same. ``check_version`` says so once, when an application starts. A needed door has no other way: it
+the same. ``check_version`` says so once, when an application starts. A needed function has no substitute: it
 raises a SetupError if its part of Spark is missing.
 """
 
@@ -109,21 +109,23 @@ def check_version(context: SparkContext) -> None:
         )
 
 
-def needed(door: Callable[P, R]) -> Callable[P, R]:
-    """``door``, which raises a SetupError if this Spark lacks what it leads to. Spark's own errors stay."""
+def needed(function: Callable[P, R]) -> Callable[P, R]:
+    """``function``, which raises a SetupError if this Spark lacks the parts that it uses. Spark's own errors
+    stay."""
 
-    @wraps(door)
-    def opened(*args: P.args, **kwargs: P.kwargs) -> R:
+    @wraps(function)
+    def checked(*args: P.args, **kwargs: P.kwargs) -> R:
         try:
-            return door(*args, **kwargs)
+            return function(*args, **kwargs)
         except Py4JJavaError:
             raise
         except (AttributeError, TypeError, Py4JError) as e:
             if not _MISSING.search(str(e)):
                 raise
             raise SetupError(
-                f"Tidemill needs a part of Spark ('{door.__name__}') that Spark {spark_version()} lacks: {e}",
+                f"Tidemill needs a part of Spark ('{function.__name__}') that Spark {spark_version()}"
+                f" lacks: {e}",
                 hint=f"Install a Spark that has it: pip install 'pyspark=={_WRITTEN_FOR[-1]}.*'.",
             ) from e
 
-    return opened
+    return checked

@@ -1,6 +1,6 @@
 """Flink's dialect.
 
-``parser`` and ``types`` parse statements, expressions and types into the nodes of ``statements`` and
+``parser`` parses statements, expressions and types into the nodes of ``statements`` and
 ``expressions``, with ``positions``. ``splitter`` splits scripts; ``lexer`` and ``reserved`` have the tokens
-and reserved words. Only ``parser`` and ``types`` import ``grammar/``.
+and reserved words. Only ``parser`` imports ``grammar/``.
 """

@@ -1,4 +1,4 @@
-"""The public face of the grammar: text -> statement."""
+"""The public interface of the grammar: text -> statement, text -> type."""
 
 from __future__ import annotations
 
@@ -14,8 +14,10 @@ from tidemill.sql import statements as s
 from tidemill.sql.grammar.cursor import Cursor
 from tidemill.sql.grammar.statements.statement import Statements
 from tidemill.sql.grammar.trees import Trees
+from tidemill.sql.grammar.types import Types
 from tidemill.sql.lexer import START
 from tidemill.sql.splitter import split
+from tidemill.types.logical import LogicalType
 
 T = TypeVar("T")
 
@@ -65,3 +67,19 @@ def _whole(cursor: Cursor, read: Callable[[Cursor], T]) -> T:
     if not cursor.at_end():
         cursor.fail("<EOF>")
     return result
+
+
+def parse_type(text: str) -> LogicalType:
+    """The type that ``text`` names in Flink's syntax, ``NOT NULL`` included.
+
+    Raises SqlSyntaxError or ValidationError with the position in ``text``, NotSupportedError for types
+    Tidemill has no values of (RAW, VARIANT, STRUCTURED).
+    """
+    return with_room(lambda: _parsed(Cursor(text)))
+
+
+def _parsed(cursor: Cursor) -> LogicalType:
+    kind = Types(cursor, interval_columns=True).nullable_type()
+    if not cursor.at_end():
+        cursor.fail("<EOF>")
+    return kind

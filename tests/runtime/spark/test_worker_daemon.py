@@ -3,14 +3,16 @@
 from __future__ import annotations
 
 import gc
+import os
 import sys
 from collections.abc import Iterable, Iterator
 from importlib import import_module
 
+import pyarrow as pa
 import pytest
 from pyspark.sql import SparkSession
 
-from tidemill.runtime.spark.worker_daemon import WARM, frozen_after
+from tidemill.runtime.spark.worker_daemon import WARM, frozen_after, without_archive
 
 
 @pytest.fixture
@@ -68,3 +70,25 @@ def test_a_worker_starts_with_its_modules_and_collects_little(spark: SparkSessio
     for modules, left in numbers.mapPartitions(found).collect():
         assert modules >= set(WARM)
         assert left < 10_000
+
+
+def test_pyspark_comes_from_its_folder_where_the_archive_is_inside_of_it() -> None:
+    inside, apart = "/site/pyspark/python/lib/pyspark.zip", "/opt/spark/python/lib/pyspark.zip"
+    assert without_archive([inside, "/a.zip", "/site"]) == ["/a.zip", "/site"]
+    assert without_archive([inside, apart, "/other"]) == [inside, apart, "/other"]
+
+
+def test_tasks_of_rdds_and_of_frames_have_one_daemon(spark: SparkSession) -> None:
+    """Another one would import everything again: a second of processor time."""
+
+    def daemon(_: Iterable[object]) -> Iterator[int]:
+        yield os.getppid()
+
+    def frame_of_daemon(batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+        for _ in batches:
+            pass
+        yield pa.RecordBatch.from_arrays([pa.array([os.getppid()])], names=["daemon"])
+
+    of_rdd = spark.sparkContext.parallelize([0], 1).mapPartitions(daemon).collect()
+    of_frame = spark.range(1).mapInArrow(frame_of_daemon, "daemon long").collect()
+    assert set(of_rdd) == {row.daemon for row in of_frame}

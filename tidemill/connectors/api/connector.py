@@ -80,12 +80,12 @@ class Connector:
         sink: no -U; an append-only sink: INSERT_ONLY)."""
         return INSERT_ONLY
 
-    def places(self, options: Mapping[str, str], *, role: str, streaming: bool) -> Mapping[str, str]:
+    def shared_paths(self, options: Mapping[str, str], *, role: str, streaming: bool) -> Mapping[str, str]:
         """Paths and URIs of files that the driver and all workers must see alike, by the option that names
         them; ``role``: 'source' or 'sink'."""
         return {}
 
-    def named_places(self, options: Mapping[str, str]) -> Iterable[tuple[str, str]]:
+    def named_paths(self, options: Mapping[str, str]) -> Iterable[tuple[str, str]]:
         """All paths and URIs in ``options``, each with the option that names it, whatever for and however
         ill-formed the options are: a session may be kept from some."""
         return ()

@@ -13,6 +13,7 @@ import pyarrow as pa
 
 from tidemill.catalog.table import CatalogTable
 from tidemill.changelog.rowkind import RowKind
+from tidemill.errors import ValidationError
 from tidemill.files.fence import OPEN, Fence
 from tidemill.types.logical import Field
 
@@ -45,6 +46,11 @@ class SinkRequest:
     """Ids of the jobs whose state the job has taken up, by way of savepoints."""
     ordered: bool = False
     """Tasks are in the order of arrival, rows within them too (nothing was exchanged since the sources)."""
+
+    def refuse_streaming_overwrite(self) -> None:
+        """ValidationError, in Flink's words, if a streaming job would overwrite the table."""
+        if self.overwrite and self.streaming:
+            raise ValidationError("Streaming mode not support overwrite.")
 
 
 class Sink(ABC):

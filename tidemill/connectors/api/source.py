@@ -11,7 +11,7 @@ from __future__ import annotations
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Generic, TypeVar
 
 import pyarrow as pa
 
@@ -23,7 +23,6 @@ from tidemill.types.logical import Field
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
-
 
 Offset = dict[str, Any]
 
@@ -209,3 +208,54 @@ class ArrowSource(Source):
     def read_tasks(self, spark: SparkSession, start: Offset | None, end: Offset) -> ReadTasks:
         """The tasks of the range (start, end]; their batches have the columns of ``read``. Tasks of ``spark``
         may look where the rows of a task begin."""
+
+
+_READ: Offset = {"read": True}
+
+
+class WholeSource(Source):
+    """A bounded ``Source`` that can only be read whole. It has two offsets: nothing read, all read. Limits do
+    not apply. ``read`` gives everything, or nothing after ``start``."""
+
+    __slots__ = ()
+
+    @property
+    def is_bounded(self) -> bool:
+        return True
+
+    def next_offset(self, start: Offset | None, limit: ReadLimit) -> Offset:
+        return _READ
+
+    def is_empty(self, start: Offset | None, end: Offset) -> bool:
+        return bool(start)
+
+    def is_finished(self, offset: Offset | None) -> bool:
+        return bool(offset)
+
+    def read_all(self, spark: SparkSession) -> DataFrame:
+        return self.read(spark, None, _READ)
+
+
+S = TypeVar("S", bound=ArrowSource)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class SourceHistory(ArrowSource, Generic[S]):
+    """The rows of ``source`` up to an offset, read as ``source`` reads them: what ``Source.remembered``
+    gives. ``bounded``: none follow."""
+
+    source: S
+    bounded: bool
+
+    @property
+    def is_bounded(self) -> bool:
+        return self.bounded
+
+    def is_empty(self, start: Offset | None, end: Offset) -> bool:
+        return self.source.is_empty(start, end)
+
+    def read(self, spark: SparkSession, start: Offset | None, end: Offset) -> DataFrame:
+        return self.source.read(spark, start, end)
+
+    def read_tasks(self, spark: SparkSession, start: Offset | None, end: Offset) -> ReadTasks:
+        return self.source.read_tasks(spark, start, end)

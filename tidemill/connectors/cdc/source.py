@@ -16,11 +16,13 @@ from typing import TYPE_CHECKING, Any, Generic, Protocol, TypeVar
 import pyarrow as pa
 from pyspark.sql import DataFrame
 
+from tidemill.changelog.rowkind import KIND_COLUMN, SEQUENCE_COLUMN
 from tidemill.connectors.api import ArrowSource, Offset, ReadLimit, ReadTasks
 from tidemill.connectors.option_values import OptionValues
 from tidemill.connectors.task_frames import read_frame
 from tidemill.errors import ValidationError
 from tidemill.types.logical import Field
+from tidemill.types.physical import spark_schema
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
@@ -29,6 +31,8 @@ INITIAL, LATEST, SNAPSHOT = "initial", "latest-offset", "snapshot"
 """Where a source begins: the values of ``scan.startup.mode`` that all servers know."""
 BEAT_BYTES = 16 << 20
 """So much of the log without a change of the table is worth a new position."""
+FOLLOWING = 1 << 60
+"""Row numbers of changes are beyond those of all snapshots."""
 
 
 class CdcPosition(Protocol):
@@ -188,3 +192,24 @@ def startup_mode(options: OptionValues, *, streaming: bool) -> str:
             hint="A batch query reads the table as it is: leave the option out.",
         )
     return mode
+
+
+def change_schema(fields: tuple[Field, ...], *, changes: bool, sequence: bool) -> str:
+    """As Spark DDL. ``changes``: rows have a column with their kind; ``sequence``: and one with their
+    number."""
+    parts = [spark_schema(fields)] if fields else []
+    parts += [f"`{KIND_COLUMN}` TINYINT"] if changes else []
+    parts += [f"`{SEQUENCE_COLUMN}` BIGINT"] if sequence else []
+    return ", ".join(parts)
+
+
+def change_batch(
+    columns: Sequence[pa.Array], fields: tuple[Field, ...], kinds: Any | None, sequence: Any | None
+) -> pa.RecordBatch:
+    """``columns`` of ``fields``; ``kinds`` and ``sequence``: numbers for each row, None: no such column."""
+    arrays, names = list(columns), [field.name for field in fields]
+    for numbers, kind, name in ((kinds, pa.int8(), KIND_COLUMN), (sequence, pa.int64(), SEQUENCE_COLUMN)):
+        if numbers is not None:
+            arrays.append(pa.array(numbers, kind))
+            names.append(name)
+    return pa.record_batch(arrays, names=names)

@@ -13,7 +13,7 @@ from typing import Protocol
 import numpy as np
 import pyarrow as pa
 
-from tidemill.connectors import random_text
+from tidemill.connectors import generated
 
 _DAY = 86_400_000
 
@@ -76,7 +76,7 @@ class Texts:
     varied: bool
 
     def make(self, rng: np.random.Generator, rows: int, first: int, time: int) -> pa.Array:
-        return random_text.hexadecimal(rng, _lengths(rng, rows, self.length, self.varied))
+        return generated.hexadecimal(rng, _lengths(rng, rows, self.length, self.varied))
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -85,10 +85,10 @@ class Bytes:
     varied: bool
 
     def make(self, rng: np.random.Generator, rows: int, first: int, time: int) -> pa.Array:
-        return random_text.binary(rng, _lengths(rng, rows, self.length, self.varied))
+        return generated.binary(rng, _lengths(rng, rows, self.length, self.varied))
 
 
-def _lengths(rng: np.random.Generator, rows: int, length: int, varied: bool) -> random_text.Lengths:
+def _lengths(rng: np.random.Generator, rows: int, length: int, varied: bool) -> generated.Lengths:
     if varied and length > 1:
         return rng.integers(1, length, rows, endpoint=True)
     return np.full(rows, length, dtype=np.int64)

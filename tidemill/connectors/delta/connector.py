@@ -104,8 +104,7 @@ class DeltaConnector(Connector):
 
     def sink(self, request: SinkRequest) -> Sink:
         """ConnectorError where the table cannot be reached; ValidationError where it has other columns."""
-        if request.overwrite and request.streaming:
-            raise ValidationError("Streaming mode not support overwrite.")
+        request.refuse_streaming_overwrite()
         options = OptionValues(OPTIONS, request.options)
         place = _place(request.table, request.options, request.fence)
         columns = _fields(request.table)
@@ -132,10 +131,10 @@ class DeltaConnector(Connector):
         except ConnectorError:
             return None
 
-    def places(self, options: Mapping[str, str], *, role: str, streaming: bool) -> Mapping[str, str]:
+    def shared_paths(self, options: Mapping[str, str], *, role: str, streaming: bool) -> Mapping[str, str]:
         return {"table-path": options["table-path"]}
 
-    def named_places(self, options: Mapping[str, str]) -> Iterator[tuple[str, str]]:
+    def named_paths(self, options: Mapping[str, str]) -> Iterator[tuple[str, str]]:
         if "table-path" in options:
             yield "table-path", options["table-path"]
 

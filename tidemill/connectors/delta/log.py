@@ -12,7 +12,7 @@ import pyarrow as pa
 from tidemill.changelog.rowkind import ALL_KINDS, INSERT_ONLY, RowKind
 from tidemill.connectors.delta.table import DeltaPlace, relative_path, stored_rows
 from tidemill.connectors.lakehouse.files import DataFile
-from tidemill.connectors.lakehouse.partition_texts import typed_value
+from tidemill.connectors.lakehouse.stored_types import typed_value
 from tidemill.errors import ConnectorError
 from tidemill.types.logical import Field
 

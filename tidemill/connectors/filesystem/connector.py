@@ -145,10 +145,10 @@ class FilesystemConnector(Connector):
         retries = OptionValues(self.options, request.options)[RETRIES]
         return FileTable(source=source, fields=request.fields, retries=retries)
 
-    def places(self, options: Mapping[str, str], *, role: str, streaming: bool) -> Mapping[str, str]:
+    def shared_paths(self, options: Mapping[str, str], *, role: str, streaming: bool) -> Mapping[str, str]:
         return {"path": options["path"]}
 
-    def named_places(self, options: Mapping[str, str]) -> Iterator[tuple[str, str]]:
+    def named_paths(self, options: Mapping[str, str]) -> Iterator[tuple[str, str]]:
         if "path" in options:
             yield "path", options["path"]
 
@@ -173,8 +173,7 @@ class FilesystemConnector(Connector):
             raise unwritten(storage, e) from None
 
     def sink(self, request: SinkRequest) -> FileSink:
-        if request.overwrite and request.streaming:
-            raise ValidationError("Streaming mode not support overwrite.")
+        request.refuse_streaming_overwrite()
         file_format = self._format(request.options)
         file_format.validate(request.table, format_options(file_format, request.options), role="sink")
         options = OptionValues(self.options, request.options)

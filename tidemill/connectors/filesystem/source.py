@@ -22,6 +22,7 @@ from pyspark.sql import DataFrame
 
 from tidemill.changelog.rowkind import KIND_COLUMN, SEQUENCE_COLUMN
 from tidemill.connectors.api import ArrowSource, NamedTable, Offset, ReadLimit, ReadTasks
+from tidemill.connectors.api.source import SourceHistory
 from tidemill.connectors.filesystem.changes import (
     check_kept,
     check_replaced,
@@ -44,7 +45,6 @@ from tidemill.connectors.filesystem.row_groups import RowGroups
 from tidemill.connectors.filesystem.taken_log import TakenFiles, TakenLog
 from tidemill.connectors.filesystem.watching import DirectoryWatch
 from tidemill.connectors.formats.api import Framing
-from tidemill.connectors.histories import SourceHistory
 from tidemill.connectors.task_frames import read_frame
 from tidemill.files.entries import FileEntry, FileList
 from tidemill.files.file_snapshot import seen_once

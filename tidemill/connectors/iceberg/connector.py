@@ -99,8 +99,7 @@ class IcebergConnector(Connector):
     def sink(self, request: SinkRequest) -> Sink:
         """ConnectorError where the catalog cannot be reached; ValidationError where the table has other
         columns."""
-        if request.overwrite and request.streaming:
-            raise ValidationError("Streaming mode not support overwrite.")
+        request.refuse_streaming_overwrite()
         options, place = OptionValues(OPTIONS, request.options), _place(request.table, request.options)
         columns, by = _fields(request.table), request.table.partitioned_by
         place.create(columns, by)
@@ -128,10 +127,10 @@ class IcebergConnector(Connector):
     def catalog(self, name: str, options: Mapping[str, str]) -> IcebergTables:
         return IcebergTables(name=name, options=options)
 
-    def places(self, options: Mapping[str, str], *, role: str, streaming: bool) -> Mapping[str, str]:
+    def shared_paths(self, options: Mapping[str, str], *, role: str, streaming: bool) -> Mapping[str, str]:
         return {"warehouse": options["warehouse"]} if "warehouse" in options else {}
 
-    def named_places(self, options: Mapping[str, str]) -> Iterator[tuple[str, str]]:
+    def named_paths(self, options: Mapping[str, str]) -> Iterator[tuple[str, str]]:
         """The tables, and the catalog where it is a file."""
         if "warehouse" in options:
             yield "warehouse", options["warehouse"]

@@ -98,7 +98,7 @@ class JdbcConnector(Connector):
     ) -> frozenset[RowKind]:
         return UPSERT if table.primary_key else INSERT_ONLY
 
-    def places(self, options: Mapping[str, str], *, role: str, streaming: bool) -> Mapping[str, str]:
+    def shared_paths(self, options: Mapping[str, str], *, role: str, streaming: bool) -> Mapping[str, str]:
         """Paths that workers need: of a source, a database file; of a sink, the staging directory. (The
         driver commits the staged rows to the database.)"""
         values = OptionValues(_OPTIONS, options)
@@ -107,7 +107,7 @@ class JdbcConnector(Connector):
         database = _database(values)
         return {"url": database.file} if database.dialect == "sqlite" else {}
 
-    def named_places(self, options: Mapping[str, str]) -> Iterator[tuple[str, str]]:
+    def named_paths(self, options: Mapping[str, str]) -> Iterator[tuple[str, str]]:
         """Database files, and files in the URL's parameters: keys, certificates, passwords, sockets."""
         yield from (("url", place) for place in files_named(options.get("url", "")))
         if "sink.staging-path" in options:

@@ -18,6 +18,7 @@ from sqlalchemy import text
 from sqlalchemy import types as s
 
 from tidemill.connectors.api import Offset
+from tidemill.connectors.api.source import WholeSource
 from tidemill.connectors.arrow_maps import map_batches
 from tidemill.connectors.filters import ColumnFilter, columns_of
 from tidemill.connectors.grouping import UNLIKE, Grouping
@@ -26,7 +27,6 @@ from tidemill.connectors.jdbc.failures import DATABASE_ERRORS, failure
 from tidemill.connectors.jdbc.source import JdbcReader, escaped
 from tidemill.connectors.jdbc.target import quote
 from tidemill.connectors.task_frames import assigned, task_frame
-from tidemill.connectors.whole_source import WholeSource
 from tidemill.connectors.worker_errors import WorkerError
 from tidemill.errors import ExecutionError
 from tidemill.types import logical as t

@@ -18,6 +18,7 @@ from sqlalchemy import text
 
 from tidemill.changelog.rowkind import SEQUENCE_COLUMN
 from tidemill.connectors.api import Offset
+from tidemill.connectors.api.source import WholeSource
 from tidemill.connectors.arrow_maps import map_batches
 from tidemill.connectors.filters import ColumnFilter
 from tidemill.connectors.formats.text_scalars import CSV_RULES, fit_decimal, parse
@@ -26,7 +27,6 @@ from tidemill.connectors.jdbc.failures import DATABASE_ERRORS, failure
 from tidemill.connectors.jdbc.target import listed, quote
 from tidemill.connectors.jdbc.urls import Database
 from tidemill.connectors.task_frames import assigned, task_frame
-from tidemill.connectors.whole_source import WholeSource
 from tidemill.connectors.worker_errors import WorkerError
 from tidemill.errors import ConnectorError
 from tidemill.types import logical as t

@@ -137,11 +137,11 @@ class KafkaConnector(Connector):
     def gives_arrow(self) -> bool:
         return True
 
-    def places(self, options: Mapping[str, str], *, role: str, streaming: bool) -> Mapping[str, str]:
+    def shared_paths(self, options: Mapping[str, str], *, role: str, streaming: bool) -> Mapping[str, str]:
         """Where workers leave rows for the commit, which the driver sends."""
         return {"sink.staging-path": _staging(OptionValues(self.options, options))} if role == "sink" else {}
 
-    def named_places(self, options: Mapping[str, str]) -> Iterator[tuple[str, str]]:
+    def named_paths(self, options: Mapping[str, str]) -> Iterator[tuple[str, str]]:
         """Of the rows between epoch and commit; certificates and keys of the client; files of formats."""
         for key, value in options.items():
             if key == "sink.staging-path" or properties.names_file(key) or names_file(key):

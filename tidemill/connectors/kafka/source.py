@@ -17,7 +17,7 @@ from pyspark.sql import DataFrame
 
 from tidemill.changelog.rowkind import KIND_COLUMN, SEQUENCE_COLUMN
 from tidemill.connectors.api import ArrowSource, Offset, ReadLimit, ReadTasks, Splits, SplitSource
-from tidemill.connectors.histories import SourceHistory
+from tidemill.connectors.api.source import SourceHistory
 from tidemill.connectors.kafka.bounds import begins, stops
 from tidemill.connectors.kafka.cluster import KafkaCluster, Topic
 from tidemill.connectors.kafka.offsets import KafkaPosition, Partition, from_json, ranges

@@ -25,7 +25,6 @@ from pyarrow import parquet
 from tidemill.changelog.hashing import hash_columns
 from tidemill.connectors.lakehouse.buckets import bucket_prefix, buckets_of
 from tidemill.connectors.lakehouse.changes import DELETED, Partition, Staged, net_changes
-from tidemill.connectors.lakehouse.column_ids import stored_names
 from tidemill.connectors.lakehouse.files import DataFile
 from tidemill.connectors.lakehouse.writing import LakeWriter, WritingTask
 from tidemill.errors import ConnectorError
@@ -33,6 +32,7 @@ from tidemill.errors import ConnectorError
 _FILES = 8
 _SMALL = 16 << 20
 _CANDIDATE = "$row"
+FIELD_ID = b"PARQUET:field_id"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -182,3 +182,17 @@ class BucketMerger:
 
 def _by_name(table: pa.Table) -> dict[str, pa.ChunkedArray]:
     return dict(zip(table.column_names, table.columns, strict=True))
+
+
+def stored_names(wanted: pa.Schema, stored: pa.Schema) -> dict[str, str]:
+    """The file's name of each column of ``wanted`` that the file has. A table format may know columns by ids,
+    so that a column can get another name. If only one of the two schemas has ids, names identify the
+    columns."""
+    ids = {_id(field): field.name for field in stored if _id(field)}
+    named = {field.name: ids.get(_id(field)) if ids and _id(field) else field.name for field in wanted}
+    return {name: found for name, found in named.items() if found is not None and found in stored.names}
+
+
+def _id(field: pa.Field) -> bytes | None:
+    found: bytes | None = (field.metadata or {}).get(FIELD_ID)
+    return found

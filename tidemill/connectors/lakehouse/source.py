@@ -17,8 +17,8 @@ from typing import TYPE_CHECKING
 from pyspark.sql import DataFrame
 
 from tidemill.connectors.api import ArrowSource, Offset, ReadLimit, ReadTasks
+from tidemill.connectors.api.source import SourceHistory
 from tidemill.connectors.filters import ColumnFilter
-from tidemill.connectors.histories import SourceHistory
 from tidemill.connectors.lakehouse.api import History
 from tidemill.connectors.lakehouse.bounds import may_be_in
 from tidemill.connectors.lakehouse.files import DataFile, Piece, enough, tasks, whole

@@ -8,9 +8,11 @@ from functools import singledispatch
 import pyarrow as pa
 
 from tidemill.connectors.formats.columnar.carriers import file_type
+from tidemill.connectors.formats.text_scalars import CSV_RULES, parse
 from tidemill.errors import NotSupportedError, ValidationError
 from tidemill.types import logical as t
 from tidemill.types.logical import Field
+from tidemill.types.physical import arrow_type
 
 _WIDER: dict[pa.DataType, tuple[pa.DataType, ...]] = {
     pa.int16(): (pa.int8(),),
@@ -99,3 +101,18 @@ def _(kind: t.MultisetType, name: str) -> None:
 def _(kind: t.RowType, name: str) -> None:
     for field in kind.fields:
         _check(field.type, name)
+
+
+def typed_value(field: Field, text: str | None) -> object:
+    """The value of a partition column from its text in a log or token, as Arrow gives it. ValueError for a
+    text that is no value of the column."""
+    if text is None:
+        return None
+    if isinstance(field.type, t.TimestampType | t.LocalZonedTimestampType):
+        text = text.replace("T", " ")
+    if isinstance(field.type, t.LocalZonedTimestampType) and not text.endswith("Z"):
+        text = f"{text}Z"
+    try:
+        return pa.scalar(parse(field.type, text, CSV_RULES), arrow_type(field.type)).as_py()
+    except (ArithmeticError, TypeError, pa.ArrowException) as e:
+        raise ValueError(str(e)) from None

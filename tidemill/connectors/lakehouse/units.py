@@ -16,7 +16,7 @@ from tidemill.connectors.lakehouse.buckets import bucket_of
 from tidemill.connectors.lakehouse.changes import Partition, Staged
 from tidemill.connectors.lakehouse.files import DataFile
 from tidemill.connectors.lakehouse.merging import BucketMerger, Unit
-from tidemill.connectors.lakehouse.partition_texts import typed_value
+from tidemill.connectors.lakehouse.stored_types import typed_value
 from tidemill.connectors.task_frames import assigned, task_frame
 from tidemill.connectors.worker_errors import WorkerError
 from tidemill.errors import ConnectorError

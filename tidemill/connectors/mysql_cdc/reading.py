@@ -12,7 +12,7 @@ import pymysql
 from pymysql.cursors import SSCursor
 
 from tidemill.changelog.rowkind import RowKind
-from tidemill.connectors.cdc.batches import FOLLOWING, change_batch, change_schema
+from tidemill.connectors.cdc.source import FOLLOWING, change_batch, change_schema
 from tidemill.connectors.mysql_cdc.binlog import transactions
 from tidemill.connectors.mysql_cdc.offsets import ChangeRange, SnapshotPart
 from tidemill.connectors.mysql_cdc.server import Capture, Server, quote

@@ -14,9 +14,8 @@ import numpy.typing as npt
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from tidemill.connectors.generated import BLOCK_ROWS
+from tidemill.connectors.generated import BLOCK_ROWS, letters
 from tidemill.connectors.nexmark import model as m
-from tidemill.connectors.random_text import letters
 from tidemill.types.logical import Field
 from tidemill.types.physical import arrow_type
 

@@ -76,7 +76,7 @@ class PostgresCdcConnector(Connector):
     def gives_arrow(self) -> bool:
         return True
 
-    def named_places(self, options: Mapping[str, str]) -> Iterator[tuple[str, str]]:
+    def named_paths(self, options: Mapping[str, str]) -> Iterator[tuple[str, str]]:
         """Certificates and keys that the driver and the workers read."""
         yield from o.files(options)
 

@@ -12,7 +12,7 @@ import pyarrow as pa
 from sqlalchemy import Connection
 
 from tidemill.changelog.rowkind import RowKind
-from tidemill.connectors.cdc.batches import FOLLOWING, change_batch, change_schema
+from tidemill.connectors.cdc.source import FOLLOWING, change_batch, change_schema
 from tidemill.connectors.jdbc.failures import DATABASE_ERRORS
 from tidemill.connectors.jdbc.target import quote
 from tidemill.connectors.postgres_cdc.messages import Changes, Rows

@@ -57,10 +57,10 @@ class SparkConnector(Connector):
                     f"Column '{column.name}': the connector 'spark' does not support the type {column.type}."
                 )
 
-    def places(self, options: Mapping[str, str], *, role: str, streaming: bool) -> Mapping[str, str]:
+    def shared_paths(self, options: Mapping[str, str], *, role: str, streaming: bool) -> Mapping[str, str]:
         return {"spool.path": _spool(options)} if streaming or role == "sink" else {}
 
-    def named_places(self, options: Mapping[str, str]) -> Iterator[tuple[str, str]]:
+    def named_paths(self, options: Mapping[str, str]) -> Iterator[tuple[str, str]]:
         """What looks like a place: Spark's formats call theirs as they like, and ``table`` may be a file's
         name. Of a pattern, as Hadoop knows them, the folder that it begins in."""
         if "table" in options:

@@ -22,8 +22,8 @@ from pyspark.sql import functions as F
 
 from tidemill.changelog.rowkind import SEQUENCE_COLUMN
 from tidemill.connectors.api import Offset, ReadLimit, Source
+from tidemill.connectors.api.source import WholeSource
 from tidemill.connectors.filesystem.offsets import from_json
-from tidemill.connectors.whole_source import WholeSource
 from tidemill.errors import ConnectorError, NotSupportedError
 from tidemill.files.storage import Storage
 from tidemill.types.logical import Field

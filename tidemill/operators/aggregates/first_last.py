@@ -97,51 +97,34 @@ first_value = _end(last=False)
 last_value = _end(last=True)
 
 
+def _declaration(name: str, build: Callable[[AggregateSpec, Source], Aggregate]) -> AggregateDeclaration:
+    buffers = (name.lower(),)
+    return AggregateDeclaration(
+        name=name,
+        build=build,
+        ordered=True,
+        merging=Merging.NEVER,
+        parts=(),
+        merged_by=name,
+        over_no_rows=None,
+        ignores_distinct=False,
+        counts_null=False,
+        gives_row_value=True,
+        gives_only_argument=False,
+        direction=Direction.ANY,
+        widens=True,
+        phases=FlinkPhases(
+            two_phase=False,
+            split=True,
+            bucketed=True,
+            fixed_width=False,
+            buffers=buffers,
+            retract_buffers=buffers,
+        ),
+    )
+
+
 DECLARATIONS: tuple[AggregateDeclaration, ...] = (
-    AggregateDeclaration(
-        name="FIRST_VALUE",
-        build=first_value,
-        ordered=True,
-        merging=Merging.NEVER,
-        parts=(),
-        merged_by="FIRST_VALUE",
-        over_no_rows=None,
-        ignores_distinct=False,
-        counts_null=False,
-        gives_row_value=True,
-        gives_only_argument=False,
-        direction=Direction.ANY,
-        widens=True,
-        phases=FlinkPhases(
-            two_phase=False,
-            split=True,
-            bucketed=True,
-            fixed_width=False,
-            buffers=("first_value",),
-            retract_buffers=("first_value",),
-        ),
-    ),
-    AggregateDeclaration(
-        name="LAST_VALUE",
-        build=last_value,
-        ordered=True,
-        merging=Merging.NEVER,
-        parts=(),
-        merged_by="LAST_VALUE",
-        over_no_rows=None,
-        ignores_distinct=False,
-        counts_null=False,
-        gives_row_value=True,
-        gives_only_argument=False,
-        direction=Direction.ANY,
-        widens=True,
-        phases=FlinkPhases(
-            two_phase=False,
-            split=True,
-            bucketed=True,
-            fixed_width=False,
-            buffers=("last_value",),
-            retract_buffers=("last_value",),
-        ),
-    ),
+    _declaration("FIRST_VALUE", first_value),
+    _declaration("LAST_VALUE", last_value),
 )

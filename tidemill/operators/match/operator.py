@@ -13,23 +13,24 @@ of keys.
 from __future__ import annotations
 
 import hashlib
+from collections.abc import Iterator
 from dataclasses import dataclass
 from functools import cached_property
+from itertools import pairwise
 
 import numpy as np
 import pyarrow as pa
 
 from tidemill.changelog.batch import by_arrival, hashes_of, with_types
-from tidemill.changelog.columns import Ints, Mask, single, vector
+from tidemill.changelog.columns import Hashes, Ints, Mask, single, vector
 from tidemill.changelog.rowkind import SEQUENCE_COLUMN
 from tidemill.changelog.watermarks import END, WATERMARK_COLUMN
 from tidemill.operators.api import EpochContext, KeptRows
-from tidemill.operators.match.key_slices import key_slices
 from tidemill.operators.match.matcher import OPEN, Attempts, Matcher, Rows
 from tidemill.operators.match.pattern import Paths, Piece, Variable
 from tidemill.operators.match.skip import Search, Skip, SkipTo, search
 from tidemill.operators.rows.entries import Entries, entry_layout, load_entries, put_entries
-from tidemill.operators.rows.numbered_keys import Keys
+from tidemill.operators.rows.keyed_values import Keys
 from tidemill.operators.rows.ordering import OrderKey, codes, sort_rows
 from tidemill.operators.rows.schemas import output_schema
 from tidemill.operators.rows.stored_before import Late
@@ -40,6 +41,8 @@ from tidemill.state.store import StateStore
 
 MICROSECONDS = 1000
 _START = "$start"
+SLICE_ROWS = 1 << 18
+"""As many as are worth an array operation, and as fit the processor's caches."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -304,3 +307,20 @@ def _marks(table: pa.Table) -> Ints:
         return np.zeros(0, np.int64)
     marks: Ints = vector(single(table.column(WATERMARK_COLUMN))).values
     return marks
+
+
+def key_slices(hashes: Hashes) -> Iterator[Ints]:
+    """The row indexes, in order, in slices of ascending hashes, so that the work per key needs the memory of
+    one slice. Rows of one hash are in one slice."""
+    slices = -(-len(hashes) // SLICE_ROWS)
+    if slices < 2:
+        yield np.arange(len(hashes))
+        return
+    first, last = hashes.min(), hashes.max()
+    width = (int(last) - int(first)) // slices + 1
+    numbers = ((hashes - first) // np.uint64(width)).astype(np.uint16)
+    # NumPy sorts such short integers by counting.
+    order = np.argsort(numbers, kind="stable")
+    for start, stop in pairwise(np.searchsorted(numbers[order], np.arange(slices + 1)).tolist()):
+        if start < stop:
+            yield order[start:stop]

@@ -36,7 +36,7 @@ from tidemill.operators.group_aggregate.per_record import values_after_each
 from tidemill.operators.over.lateness import Dues, latest_emitted
 from tidemill.operators.over.operator import OverFunction, evaluated
 from tidemill.operators.rows.entries import Entries, entry_layout, load_entries, put_entries
-from tidemill.operators.rows.numbered_keys import Keys
+from tidemill.operators.rows.keyed_values import Keys
 from tidemill.operators.rows.stored_before import Late
 from tidemill.operators.rows.waiting import WaitingRows, each_copy
 from tidemill.state.layout import Layout
@@ -51,10 +51,14 @@ _RANKS = frozenset({"ROW_NUMBER", "RANK", "DENSE_RANK"})
 
 @dataclass(frozen=True, kw_only=True)
 class OverByTimeSpec:
-    """``columns``: the row, (name, type); ``time``: the time attribute among them, by which all ``functions``
-    are ordered; ``lag``: how many rows LAG looks back at most, None if a row says it; ``equal_in_time``: a
-    row of the watermark's own time is not late, as to Flink's Deduplicate and not to its OVER. ``late``:
-    columns that rows stored before lack, and since when rows have them; None: they go by place."""
+    """- ``columns``: the row, (name, type).
+    - ``time``: the time attribute among them, by which all ``functions`` are ordered.
+    - ``lag``: the most rows that LAG looks back, None if a row determines it.
+    - ``equal_in_time``: a row at the watermark's own time is not late, as in Flink's Deduplicate and unlike
+      OVER.
+    - ``late``: columns that rows stored earlier lack, and the epochs since which rows have them; None if
+      columns go by position.
+    """
 
     columns: tuple[tuple[str, pa.DataType], ...]
     partition: tuple[str, ...]

@@ -138,11 +138,9 @@ def surviving_additions(entries: Entries) -> Mask:
 
 
 def arrivals(entries: Entries) -> Ints:
-    """A number per entry, smaller for earlier arrivals; old entries come before new ones.
-
-    Where entries of a key share a place in the sequence (two tasks or two branches of a union gave them),
-    their contents decide: a later epoch, which reads them in another order, must find the same.
-    """
+    """A number per entry, smaller for earlier arrivals; old entries come before new entries. If entries of a
+    key share a position in the sequence (two tasks or two branches of a union gave them), their contents
+    decide: a later epoch reads them in another order, and must find the same."""
     size, split = len(entries), int(entries.old.sum())
     owners, sequence = entries.owners, entries.sequence
     grows = split in (0, size) or int(sequence[:split].max()) < int(sequence[split:].min())
@@ -163,12 +161,10 @@ def put_entries(
     *,
     renews: bool = False,
 ) -> None:
-    """Adds the new entries that are ``left``, takes out the old ones that are not. ``renews``: those that
-    stay are written, too, so that all live as long as the last of them.
-
-    A multiset takes in the difference. A count replaces the one before it, so there it is made of all equal
-    entries, also of those that stay (branches of a union give several of one place in the sequence).
-    """
+    """Adds the new entries that are ``left``, and removes the old entries that are not. ``renews``: entries
+    that stay are written again, so that all entries live as long as the last. A multiset takes in the
+    difference. A count replaces the count before it, so it includes all equal entries, also the entries that
+    stay: branches of a union give several entries with one position in the sequence."""
     moved = left | entries.old if renews else left != entries.old
     rows = np.flatnonzero(moved)
     if len(rows) == 0:

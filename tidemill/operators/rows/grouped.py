@@ -1,7 +1,7 @@
-"""An epoch's rows of one operator, brought together by key: what accumulators read.
+"""An epoch's rows of one operator, grouped by key, as accumulators read them.
 
-Accumulators are written once, in terms of ``reduce``: it folds the rows of each group into one value,
-or, where every row's own change is wanted (``running``), gives the value after each row.
+Accumulators are written once, over ``reduce``, which folds the rows of each group into one value. If the
+change of every single row is needed (``running``), ``reduce`` gives the value after each row.
 
 ``GroupedRows`` serves columns in group order (equal keys contiguous, arrival order within a key) and
 the row weights an aggregate call sees: +1/-1 by kind, or more if the row stands for several equal

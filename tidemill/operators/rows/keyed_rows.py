@@ -29,11 +29,9 @@ Columns = tuple[tuple[str, pa.DataType], ...]
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class RowsByKey:
-    """What the records look like and how changes are shown. ``columns`` are the row's, keys among them.
-
-    ``skip_equal``: a row equal to the one it replaces shows nothing. ``timed``: rows carry their watermark,
-    and a change that of the row that made it.
-    """
+    """The form of the records, and how changes are emitted. ``columns``: the row's columns, including the
+    keys. ``skip_equal``: a row that equals the row it replaces emits nothing. ``timed``: rows carry their
+    watermark, and a change carries the watermark of the row that made it."""
 
     name: str
     columns: Columns

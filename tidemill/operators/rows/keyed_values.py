@@ -1,4 +1,4 @@
-"""Values stored by key, with their counts, which retractions take back.
+"""The distinct keys of an epoch, and the values stored by key with their counts, which retractions take back.
 
 The state is a multiset of (key, values). Equal rows are interchangeable.
 """
@@ -15,6 +15,26 @@ from tidemill.changelog.grouping import group_rows
 from tidemill.changelog.hashing import hash_columns
 from tidemill.state.run import WEIGHT
 from tidemill.state.table import StateTable
+
+
+@dataclass(frozen=True, kw_only=True)
+class Keys:
+    """Distinct keys of an epoch, in the order of their hashes."""
+
+    columns: list[pa.Array]
+    hashes: Hashes
+
+    @staticmethod
+    def of(columns: list[pa.Array], hashes: Hashes) -> tuple[Keys, Ints]:
+        """The keys of rows, and the number of each row's."""
+        groups = group_rows(hashes, columns)
+        numbers = np.empty(len(hashes), np.int64)
+        numbers[groups.order] = groups.ids()
+        heads = groups.heads
+        return Keys(columns=[c.take(pa.array(heads)) for c in columns], hashes=hashes[heads]), numbers
+
+    def take(self, numbers: Ints) -> list[pa.Array]:
+        return [column.take(pa.array(numbers)) for column in self.columns]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -61,9 +61,9 @@ def marked(table: pa.Table, late: Late | None) -> pa.Table:
 
 
 def as_stored(owners: Ints, columns: Columns, weights: Ints, old: Mask, late: Late) -> dict[str, pa.Array]:
-    """The columns of rows of which the first are ``old`` (stored) and the others came after them, in this
-    order: with NULL in the ``late`` columns of those that are taken back and were stored without. ``owners``:
-    the numbers of the rows' keys."""
+    """The columns of rows, of which the first are ``old`` (stored) and the others came after them, in this
+    order. The ``late`` columns of retracted rows that were stored without them are NULL. ``owners``: the key
+    numbers of the rows."""
     stored_columns = dict(columns)
     came = weights[~old]
     if not late or not (came < 0).any() or not old.any():

@@ -239,8 +239,8 @@ class WindowAggregateSpec(WindowShape):
         return pieces.take(pa.array(order)), groups.starts, numbers
 
     def _counted(self, table: pa.Table, before: int, epoch: EpochContext) -> tuple[pa.Table, Ints, Ints]:
-        """The rows that are not late for all their windows; their slices' ends; and up to where windows were
-        shut when a row came (``before`` where none of its own was)."""
+        """The rows that are not late for all their windows, the ends of their slices, and the time up to
+        which windows were shut when a row came (``before`` if none of its own windows was)."""
         table = contiguous(with_types(table, dict(self.keys)))
         if len(table) == 0:
             return table, np.zeros(0, np.int64), np.zeros(0, np.int64)

@@ -1,12 +1,13 @@
-"""What a window buffer (see ``window_buffer``) gives if its trigger shows windows again.
+"""The output of a window buffer (see ``window_buffer``) if its trigger emits windows again.
 
-A group is the rows of a window and of the keys that rows are sent by. It shows when its window ends, and
-before that and after it as the trigger says: what its rows give now, less what those give that it has shown
-before. So nothing of what was shown is kept, only rows: those that are ``seen``, and those that wait to be
-(the port's own table). Both go when their window is shut; then it shows what it still had to.
+A group is the rows of a window and of the keys by which rows are partitioned. It emits when its window
+ends, and before and after that as the trigger says: the output of its rows now, less the output of the rows
+that were ``seen`` when it last emitted. So the state holds no emitted results, only rows: the rows that were
+``seen``, and the rows that wait (the port's own table). Both are removed when their window is shut, after a
+last output.
 
-Cost of an epoch: the groups that show something, with all their rows. Of rows that only come those that no
-Top-N can show any more are not kept.
+Cost of an epoch: the groups that emit, with all their rows. Insert-only rows are not kept if no Top-N can
+emit them any more.
 """
 
 from __future__ import annotations

@@ -70,8 +70,8 @@ class BufferedPort:
 
 @dataclass(frozen=True, slots=True)
 class Came:
-    """What came to a port in an epoch: ``table``, the ends of its windows, and the numbers of the ``rows``
-    that are not late. ``waited``: the rows that were kept, of windows that have ended."""
+    """The rows that came to a port in an epoch: ``table``, the ends of its windows, and the numbers of the
+    ``rows`` that are not late. ``waited``: the stored rows of windows that have ended."""
 
     port: BufferedPort
     table: pa.Table

@@ -32,17 +32,16 @@ from tidemill.operators.window.assigners.spans import Spans
 from tidemill.operators.window.dynamic_changes import Changes
 from tidemill.operators.window.dynamic_steps import Passed, Steps, shown_once
 from tidemill.operators.window.output import MICROSECONDS
-from tidemill.operators.window.shape import WindowShape
-from tidemill.operators.window.store.partial_aggregates import END, PartialAggregates, ends_of
+from tidemill.operators.window.shape import DataDrivenShape
+from tidemill.operators.window.store.partial_aggregates import END, ends_of
 from tidemill.operators.window.store.sessions import Open
 from tidemill.operators.window.store.sliced_sessions import Parts, SlicedState, SlicedTables, numbered
 from tidemill.operators.window.triggers.shown import START
-from tidemill.state.layout import Layout
 from tidemill.state.store import StateStore
 
 
 @dataclass(frozen=True, kw_only=True)
-class DynamicAggregateSpec(WindowShape):
+class DynamicAggregateSpec(DataDrivenShape):
     """``slide`` (the step) and ``gap`` in ms; without a gap (0) windows never end, but for ``state_ttl``.
     ``delayed``: how far the watermark is behind the latest time of a row."""
 
@@ -55,23 +54,8 @@ class DynamicAggregateSpec(WindowShape):
 
     @cached_property
     def tables(self) -> SlicedTables:
-        fields = tuple(pa.field(name, kind) for name, kind in self.keys)
         ttl = 0 if self.gap else self.state_ttl
-        return SlicedTables(keys=fields, pieces=self.counted, ttl=ttl)
-
-    @property
-    def pieces(self) -> PartialAggregates:
-        return self.tables.pieces
-
-    @property
-    def needs_sequence(self) -> bool:
-        """Which windows a row meets depends on the rows before it."""
-        return True
-
-    @property
-    def evolving(self) -> tuple[Layout, ...]:
-        """See ``operators.api.Evolving``."""
-        return (self.tables.counted, *[self.shown.layout] * self.trigger.repeats)
+        return SlicedTables(keys=self.key_fields, pieces=self.counted, ttl=ttl)
 
     @property
     def fingerprint(self) -> str:

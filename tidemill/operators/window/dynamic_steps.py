@@ -44,8 +44,9 @@ class GrowingWindows(Protocol):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Passed:
-    """What of time has passed: windows that end at or before ``upto`` have ended, at or before ``before`` had
-    before the epoch; ``shown`` is the last step that had been shown before it, ``last`` the last one now."""
+    """The time that has passed. Windows that end at or before ``upto`` have ended, and those at or before
+    ``before`` had ended before the epoch. ``shown``: the last step that was emitted before the epoch;
+    ``last``: the last step now."""
 
     before: int
     upto: int
@@ -101,8 +102,8 @@ class Steps:
     came: Parts
 
     def run(self, output_of: Callable[[Parts, Parts], pa.Table]) -> pa.Table:
-        """What ``shown`` makes of all that is held, by window and slice, and of what was held of the open
-        windows before the epoch; the state is that of what stays open."""
+        """The result of ``output_of`` for all pieces, by window and slice, and for the pieces that the open
+        windows had before the epoch. Afterwards the state has the pieces of the windows that stay open."""
         final = self.growth.final()
         gone = (self.growth.heirs >= 0) | (self.growth.ends <= self.passed.upto)
         before = self.growth.of[: len(self.open)]

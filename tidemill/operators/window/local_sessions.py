@@ -46,10 +46,10 @@ _ONE_KEY_IN = 16
 
 @dataclass(frozen=True, kw_only=True)
 class LocalSessions:
-    """Gives pieces of stretches (a row that is none is one of its own): the time of the first row, ``$last``,
-    ``$wm``, ``$seq`` of the first and the last row that came, ``$rows``, the keys and their ``$hash``.
-
-    ``settling``: the rows after which a task's own watermark is taken for that of all rows before."""
+    """Gives pieces of stretches; a row outside of a stretch is a piece of its own. A piece has the time of
+    its first row, ``$last``, ``$wm``, ``$seq`` of the first and the last row that came, ``$rows``, the keys
+    and their ``$hash``. ``settling``: the number of rows after which the task's own watermark is taken as the
+    watermark of all rows before."""
 
     pieces: PartialAggregates
     keys: tuple[tuple[str, pa.DataType], ...]
@@ -208,8 +208,9 @@ def _spans_of(rows: pa.Table, keys: Ints, open_: Open, *, time: str, gap: int, m
 
 
 def _is_undecided(spans: Spans, rows: pa.Table, gap: int) -> bool:
-    """Whether a stretch among ``rows`` may differ from its single rows: its first row may be late, or may
-    have come when a session near it was gone, or a row behind the watermark came between its rows."""
+    """Whether a stretch among ``rows`` may have another result than its single rows: its first row may be
+    late, or may have come when a session near it was gone, or a row behind the watermark came between its
+    rows."""
     if LAST not in rows.schema.names or len(rows) == 0:
         return False
     many = np.concatenate([np.zeros(spans.stored, np.bool_), vector(rows.column(ROWS)).values > 1])

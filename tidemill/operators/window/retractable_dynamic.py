@@ -32,16 +32,15 @@ from tidemill.operators.window.assigners.retractable_sessions import Times, nett
 from tidemill.operators.window.assigners.spans import LATE, Spans, lowest_from_here
 from tidemill.operators.window.dynamic_steps import Passed, Points, results_at, steps_between
 from tidemill.operators.window.output import MICROSECONDS
-from tidemill.operators.window.shape import WindowShape
-from tidemill.operators.window.store.partial_aggregates import PartialAggregates, ends_of
+from tidemill.operators.window.shape import DataDrivenShape
+from tidemill.operators.window.store.partial_aggregates import ends_of
 from tidemill.operators.window.store.session_times import TimesState, TimesTables, weights
 from tidemill.operators.window.store.sliced_sessions import Parts
-from tidemill.state.layout import Layout
 from tidemill.state.store import StateStore
 
 
 @dataclass(frozen=True, kw_only=True)
-class RetractableDynamicSpec(WindowShape):
+class RetractableDynamicSpec(DataDrivenShape):
     """``slide`` (the step) and ``gap`` in ms. Rows come with their kinds; every step is emitted once."""
 
     slide: int
@@ -49,22 +48,7 @@ class RetractableDynamicSpec(WindowShape):
 
     @cached_property
     def tables(self) -> TimesTables:
-        fields = tuple(pa.field(name, kind) for name, kind in self.keys)
-        return TimesTables(keys=fields, pieces=self.counted)
-
-    @property
-    def pieces(self) -> PartialAggregates:
-        return self.tables.pieces
-
-    @property
-    def needs_sequence(self) -> bool:
-        """Which windows a row meets depends on the rows before it."""
-        return True
-
-    @property
-    def evolving(self) -> tuple[Layout, ...]:
-        """See ``operators.api.Evolving``."""
-        return (self.tables.counted,)
+        return TimesTables(keys=self.key_fields, pieces=self.counted)
 
     @property
     def fingerprint(self) -> str:

@@ -26,7 +26,6 @@ from tidemill.operators.window.session_shape import SessionShape
 from tidemill.operators.window.store.partial_aggregates import END, ends_of
 from tidemill.operators.window.store.session_times import TimesState, TimesTables, weights
 from tidemill.operators.window.store.sessions import Open
-from tidemill.state.layout import Layout
 from tidemill.state.store import StateStore
 
 
@@ -36,13 +35,7 @@ class RetractableSessionSpec(SessionShape):
 
     @cached_property
     def tables(self) -> TimesTables:
-        fields = tuple(pa.field(name, kind) for name, kind in self.keys)
-        return TimesTables(keys=fields, pieces=self.counted)
-
-    @property
-    def evolving(self) -> tuple[Layout, ...]:
-        """See ``operators.api.Evolving``."""
-        return (self.tables.counted, *[self.shown.layout] * self.trigger.repeats)
+        return TimesTables(keys=self.key_fields, pieces=self.counted)
 
     @property
     def fingerprint(self) -> str:

@@ -36,7 +36,6 @@ from tidemill.operators.window.store.partial_aggregates import END, ends_of
 from tidemill.operators.window.store.sessions import Open, SessionState, rewritten
 from tidemill.operators.window.triggers.shown import LAST, START, distinct, places_in
 from tidemill.operators.window.triggers.trigger import Horizons
-from tidemill.state.layout import Layout
 from tidemill.state.store import StateStore
 
 
@@ -45,11 +44,6 @@ class SessionAggregateSpec(SessionShape):
     """A session's number is its place within the epoch."""
 
     moving: ClassVar[tuple[str, ...]] = (START, LAST)
-
-    @property
-    def evolving(self) -> tuple[Layout, ...]:
-        """See ``operators.api.Evolving``."""
-        return (self.tables.counted, *[self.shown.layout] * self.trigger.repeats)
 
     @property
     def fingerprint(self) -> str:

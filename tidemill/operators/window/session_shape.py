@@ -9,42 +9,26 @@ from typing import Self
 import pyarrow as pa
 
 from tidemill.operators.window.local_sessions import LocalSessions
-from tidemill.operators.window.shape import WindowShape
-from tidemill.operators.window.store.partial_aggregates import PartialAggregates
-from tidemill.operators.window.store.sessions import Tables
+from tidemill.operators.window.shape import DataDrivenShape
 from tidemill.state.store import StateStore
 
 
 @dataclass(frozen=True, kw_only=True)
-class SessionShape(WindowShape):
+class SessionShape(DataDrivenShape):
     """``gap`` in milliseconds. ``partial_input``: rows come as pieces of stretches. A gap is a time that has
     passed: of TIMESTAMP_LTZ sessions are made of instants, and their bounds shown by ``columns.shown_by``."""
 
     gap: int
     partial_input: bool = False
 
-    @cached_property
-    def tables(self) -> Tables:
-        fields = tuple(pa.field(name, kind) for name, kind in self.keys)
-        return Tables(keys=fields, pieces=self.counted)
-
     @property
     def counted_by(self) -> str:
         """What the times in state are, of which local ones are not told apart."""
         return " of instants" if self.columns.shown_by.zone else ""
 
-    @property
-    def pieces(self) -> PartialAggregates:
-        return self.tables.pieces
-
     def next_end(self, state: StateStore, ended: int) -> int | None:
         """See ``triggers.processing_time``."""
         return state.timeline(self.tables.wake).earliest()
-
-    @property
-    def needs_sequence(self) -> bool:
-        """Which sessions a row meets depends on the rows before it."""
-        return True
 
     @cached_property
     def local(self) -> LocalSessions:

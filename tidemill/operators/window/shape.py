@@ -16,13 +16,15 @@ from tidemill.changelog.watermarks import WATERMARK_COLUMN, all_held_back
 from tidemill.operators.aggregates.api import AggregateSpec
 from tidemill.operators.api import HOT, EpochContext
 from tidemill.operators.group_aggregate.operator import GroupAggregateSpec
-from tidemill.operators.rows.numbered_keys import Keys
+from tidemill.operators.rows.keyed_values import Keys
 from tidemill.operators.window.clock import Clock
 from tidemill.operators.window.output import WindowColumns
 from tidemill.operators.window.store.partial_aggregates import END, PartialAggregates, Whole, pieces_of
+from tidemill.operators.window.store.sessions import Tables
 from tidemill.operators.window.triggers.shown import LAST, START, ShownWindows
 from tidemill.operators.window.triggers.timers import Timers
 from tidemill.operators.window.triggers.trigger import AT_END, Trigger
+from tidemill.state.layout import Layout
 from tidemill.state.store import StateStore
 
 
@@ -113,8 +115,8 @@ class WindowShape:
             epoch.late.add(rows, late & once, sizes)
 
     def note_hot(self, keys: Keys, rows: Ints, open_: Ints, epoch: EpochContext) -> None:
-        """Tells of keys that are hot from now on; ``rows``, ``open_``: the numbers of the keys of the rows
-        that came, and of the windows that were open: of these there is something in the first bucket."""
+        """Reports keys that are hot from now on. ``rows``: the key numbers of the new rows. ``open_``: the
+        key numbers of the open windows: the first bucket has state of these keys."""
         if not self.bucket:
             return
         counts = np.bincount(rows, minlength=len(keys.hashes))
@@ -173,3 +175,30 @@ class WindowShape:
     def nothing_changed(self) -> pa.Table:
         """``now`` of no window: its end, the key, bounds and results."""
         return pa.schema([*self.shown.identity, *self.shown.layout.columns]).empty_table()
+
+
+@dataclass(frozen=True, kw_only=True)
+class DataDrivenShape(WindowShape):
+    """The common spec of windows that the rows of a key determine: sessions, and windows that grow."""
+
+    @cached_property
+    def tables(self) -> Tables:
+        return Tables(keys=self.key_fields, pieces=self.counted)
+
+    @property
+    def key_fields(self) -> tuple[pa.Field, ...]:
+        return tuple(pa.field(name, kind) for name, kind in self.keys)
+
+    @property
+    def pieces(self) -> PartialAggregates:
+        return self.tables.pieces
+
+    @property
+    def needs_sequence(self) -> bool:
+        """The windows that a row meets depend on the rows before it."""
+        return True
+
+    @property
+    def evolving(self) -> tuple[Layout, ...]:
+        """See ``operators.api.Evolving``."""
+        return (self.tables.counted, *[self.shown.layout] * self.trigger.repeats)

@@ -103,9 +103,9 @@ class ValueBits:
         return pa.concat_tables([ended, fresh])
 
     def first(self, pieces: pa.Table, last: Ints, kept: TimeTable, upto: int) -> pa.Table:
-        """``pieces`` (distinct) of slices whose windows end at ``last``, with the bits that neither an
-        earlier slice of the window has nor what it had given; it has given them then, if it goes on beyond
-        ``upto``."""
+        """``pieces`` (distinct) of slices whose windows end at ``last``, with the bits that the window did
+        not have: neither an earlier slice nor an earlier result of the window has them. If the window
+        continues beyond ``upto``, its results have these bits from then on."""
         windows = pieces.set_column(0, END, to_arrow(Vec(last), pa.int64()))
         groups = self.shared.groups(windows, _BY)
         order = groups.order[np.lexsort((ends_of(pieces)[groups.order], groups.ids()))]

@@ -100,10 +100,9 @@ class WindowBufferSpec:
         return prunes and not self.trigger.repeats
 
     def combine(self, table: pa.Table) -> pa.Table:
-        """The rows that are not pushed out, and how many each stands for (``$rows``), should they be late.
-
-        Whether they are is decided by what came before the task, and so in one way for all rows of a window,
-        but for those that came when the task itself had seen its end: these are late."""
+        """The rows that are not pushed out, and how many rows each stands for if it is late (``$rows``). The
+        rows before the task decide whether a window is late, so they decide it alike for all its rows. Rows
+        that came after the task itself had seen the window's end are late in any case."""
         assert isinstance(self.inner, Choosing)
         port = self.ports[0]
         table = contiguous(with_types(table, dict(port.columns)))
@@ -141,7 +140,8 @@ class WindowBufferSpec:
         return min((end for end in found if end is not None), default=None)
 
     def step(self, inputs: tuple[pa.Table, ...], state: StateStore, epoch: EpochContext) -> pa.Table:
-        """What the windows give that end in this epoch, or what has changed of those that are shown in it."""
+        """The output of the windows that end in this epoch, or the changes of the windows that are emitted in
+        it."""
         at = self.trigger.horizons(self.clock, epoch)
         came = [self._came(*each, at.upto, state, epoch) for each in zip(self.ports, inputs, strict=True)]
         if self.trigger.repeats:

@@ -17,8 +17,8 @@ from functools import singledispatchmethod
 from tidemill.functions.signatures import calcite_text
 from tidemill.functions.text.times import shortest, timestamp
 from tidemill.plan import expressions as e
+from tidemill.plan import nodes as n
 from tidemill.plan import patterns as r
-from tidemill.plan import subquery_expressions as q
 from tidemill.types import logical as t
 from tidemill.types.logical import Field
 
@@ -131,15 +131,15 @@ class Printer:
         return of.text(operand)
 
     @text.register
-    def _(self, expr: q.ScalarSubquery) -> str:
+    def _(self, expr: n.ScalarSubquery) -> str:
         return "$SCALAR_QUERY({...})"
 
     @text.register
-    def _(self, expr: q.Exists) -> str:
+    def _(self, expr: n.Exists) -> str:
         return "EXISTS({...})"
 
     @text.register
-    def _(self, expr: q.InSubquery) -> str:
+    def _(self, expr: n.InSubquery) -> str:
         return f"IN({', '.join(self.text(o) for o in expr.operands)}, {{...}})"
 
     def _flat(self, expr: e.Call) -> list[e.Expr]:

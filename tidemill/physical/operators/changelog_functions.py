@@ -5,8 +5,7 @@ from __future__ import annotations
 from tidemill.errors import NotSupportedError
 from tidemill.physical import nodes as p
 from tidemill.physical.batch import conversion as batch
-from tidemill.physical.context import PlannerContext
-from tidemill.physical.conversion import convert, convert_node
+from tidemill.physical.conversion import PlannerContext, convert, convert_node
 from tidemill.physical.digests import incidental
 from tidemill.physical.explain.attributes.dispatch import attributes, node_name
 from tidemill.physical.explain.attributes.texts import Attributes

@@ -3,8 +3,7 @@
 from __future__ import annotations
 
 from tidemill.physical import nodes as p
-from tidemill.physical.context import PlannerContext
-from tidemill.physical.conversion import convert, convert_node
+from tidemill.physical.conversion import PlannerContext, convert, convert_node
 from tidemill.physical.explain.attributes.dispatch import attributes
 from tidemill.physical.explain.attributes.texts import Attributes, bracket
 from tidemill.physical.explain.printer import Form, Printer

@@ -4,8 +4,7 @@ from __future__ import annotations
 
 from tidemill.errors import NotSupportedError
 from tidemill.physical import nodes as p
-from tidemill.physical.context import PlannerContext
-from tidemill.physical.conversion import convert, convert_node
+from tidemill.physical.conversion import PlannerContext, convert, convert_node
 from tidemill.physical.digests import canonical, hashed, joined
 from tidemill.physical.explain.attributes.dispatch import attributes, node_name
 from tidemill.physical.explain.attributes.texts import Attributes, order_by

@@ -6,8 +6,7 @@ from dataclasses import replace
 
 from tidemill.changelog.rowkind import INSERT_ONLY
 from tidemill.physical import nodes as p
-from tidemill.physical.context import PlannerContext
-from tidemill.physical.conversion import convert, convert_node, state_ttl
+from tidemill.physical.conversion import PlannerContext, convert, convert_node, state_ttl
 from tidemill.physical.digests import canonical, hashed, incidental, joined
 from tidemill.physical.emit import corrects_late_rows
 from tidemill.physical.explain.attributes.dispatch import attributes

@@ -3,8 +3,7 @@
 from __future__ import annotations
 
 from tidemill.physical import nodes as p
-from tidemill.physical.context import PlannerContext
-from tidemill.physical.conversion import convert, convert_node, state_ttl
+from tidemill.physical.conversion import PlannerContext, convert, convert_node, state_ttl
 from tidemill.physical.explain.attributes.dispatch import attributes, node_name
 from tidemill.physical.explain.attributes.texts import Attributes, order_by
 from tidemill.physical.explain.printer import Form

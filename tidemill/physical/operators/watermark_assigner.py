@@ -5,8 +5,7 @@ from __future__ import annotations
 from dataclasses import replace
 
 from tidemill.physical import nodes as p
-from tidemill.physical.context import PlannerContext
-from tidemill.physical.conversion import convert, convert_node
+from tidemill.physical.conversion import PlannerContext, convert, convert_node
 from tidemill.physical.digests import hashed, joined
 from tidemill.physical.explain.attributes.dispatch import attributes
 from tidemill.physical.explain.attributes.texts import Attributes

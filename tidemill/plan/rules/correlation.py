@@ -35,8 +35,8 @@ from tidemill.plan.rewrite import (
 )
 from tidemill.plan.rules.construct import columns, named, project
 from tidemill.plan.rules.dependent_join import Bound, depend, depend_groups
-from tidemill.plan.rules.first_rows import first_rows
 from tidemill.plan.rules.one_zero import with_folded_keys
+from tidemill.plan.rules.per_group import first_rows
 from tidemill.plan.rules.push_filters import filtered
 from tidemill.types.logical import Field
 

@@ -25,8 +25,7 @@ from tidemill.plan.predicates import TRUE, conjunction, conjuncts, null_aware_co
 from tidemill.plan.rewrite import lower_outer_levels, map_expr, move_inputs, outer_refs_at
 from tidemill.plan.rules.construct import column, columns, join, named, project, same_value
 from tidemill.plan.rules.domain import Domain
-from tidemill.plan.rules.empty_groups import or_value_over_no_rows, refuse_user_calls
-from tidemill.plan.rules.first_rows import first_rows
+from tidemill.plan.rules.per_group import first_rows, or_value_over_no_rows, refuse_user_calls
 from tidemill.types.logical import Field
 
 Bound = tuple[n.LogicalNode, Expr]

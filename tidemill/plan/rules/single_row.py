@@ -18,7 +18,7 @@ from tidemill.plan.predicates import TRUE, conjunction, conjuncts
 from tidemill.plan.rewrite import map_expr, outer_refs
 from tidemill.plan.rules.construct import choose, column, columns, join
 from tidemill.plan.rules.correlation import correlate_groups
-from tidemill.plan.rules.empty_groups import or_value_over_no_rows, refuse_user_calls
+from tidemill.plan.rules.per_group import or_value_over_no_rows, refuse_user_calls
 
 
 @dataclass(frozen=True, slots=True)

@@ -21,6 +21,7 @@ from dataclasses import replace
 from tidemill.errors import NotSupportedError, Position
 from tidemill.plan import nodes as n
 from tidemill.plan.expressions import Call, Expr
+from tidemill.plan.nodes import Exists, InSubquery, ScalarSubquery, Subquery
 from tidemill.plan.once import once_per_node
 from tidemill.plan.predicates import conjunction, conjuncts
 from tidemill.plan.rewrite import map_expr, map_inputs, outer_refs_at
@@ -46,7 +47,6 @@ from tidemill.plan.rules.single_row import (
     single_row,
     where_present,
 )
-from tidemill.plan.subquery_expressions import Exists, InSubquery, ScalarSubquery, Subquery
 
 
 def unnest_subqueries(root: n.LogicalNode) -> n.LogicalNode | None:

@@ -1,5 +1,5 @@
-"""How a batch job is run: at once where that may fail without need, and then in a surer way; with pipelined
-exchanges if that is asked for and can be.
+"""How a batch job runs: first in a fast form that may fail although the query is right, then in a slower form
+that does not; with pipelined exchanges if they are enabled and possible.
 """
 
 from __future__ import annotations
@@ -61,8 +61,8 @@ def _tell_blocked(error: Exception, request: JobRequest, seen: Seen) -> None:
 
 
 def _blocking(job: Callable[[Strategy], Found]) -> Found:
-    """What a job gives at once; where a sum ran over, a side of a join was too large to be sent to all, or a
-    database has values that it cannot aggregate as we do, what one gives that takes its time."""
+    """The result of the job's fast form. If a sum overflowed, a side of a join was too large to be broadcast,
+    or a database has values that it cannot aggregate as Tidemill does, the result of a slower form."""
     try:
         return job(AT_ONCE)
     except ExecutionError as e:

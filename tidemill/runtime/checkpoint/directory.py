@@ -208,11 +208,10 @@ class CheckpointDirectory:
             raise
 
     def closed(self, last: EpochCommit | None) -> EpochCommit | None:
-        """Makes sure that no owner before can still commit the epoch it has planned; the last commit then.
-
-        Where no lock says that it is gone it may only be slow: the epoch is committed empty, in its place,
-        and its ranges are planned as the next one. Whichever record is put first counts.
-        """
+        """Makes sure that no earlier owner can still commit the epoch that it has planned, and returns the
+        last commit. If no lock proves that the owner has ended, it may only be slow. Then an empty epoch is
+        committed in place of the planned epoch, whose ranges are planned as the next epoch. The record that
+        is put first counts."""
         if self.is_locked:
             return last
         plan = self.planned(last.epoch + 1 if last is not None else 1)

@@ -14,8 +14,8 @@ from tidemill.state.slices import Slice, Slices
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class EpochPlan:
-    """The intent: per source the range (start, end]; ``time`` is the epoch's clock in milliseconds; ``ended``
-    are the sources that give no row after this epoch, ``idle`` those that are not waited for."""
+    """The intent: per source the range (start, end]. ``time``: the epoch's clock in milliseconds. ``ended``:
+    the sources that give no row after this epoch. ``idle``: the sources that the epoch does not wait for."""
 
     epoch: int
     time: int
@@ -27,12 +27,17 @@ class EpochPlan:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class EpochCommit:
-    """The fact. ``manifests``: operator id -> partition -> slices, each a manifest's path with the first key
-    group and the one after the last; ``tokens``: sink id -> tokens; ``watermarks``: of sources and
-    operators, in milliseconds, where there is event time; ``timers``: processing times at which operators
-    want an epoch, by operator and partition; ``active``: when sources of event time had rows last, ``idle``:
-    those of them that were not waited for; ``hot``: hashes of the keys whose rows operators get in all
-    buckets."""
+    """The fact.
+
+    - ``manifests``: operator id -> partition -> slices. A slice is a manifest's path with its first key group
+      and the key group after its last.
+    - ``tokens``: sink id -> tokens.
+    - ``watermarks``: of sources and operators, in milliseconds, if there is event time.
+    - ``timers``: processing times at which operators need an epoch, by operator and partition.
+    - ``active``: the last time when each source of event time had rows; ``idle``: the sources that the epoch
+      did not wait for.
+    - ``hot``: hashes of the keys whose rows operators get in all buckets.
+    """
 
     epoch: int
     time: int

@@ -1,10 +1,16 @@
-"""What becomes of state when a job starts with another query than the one that left it.
+"""Decides what a job keeps of its state when it starts with another query than the query that left the state.
 
 Operators are compared by their ids, calls and columns of kept rows by theirs, columns of state by name
-(``runtime.compile.state_names``). A part is *kept*; *added* with its initial value; *complete* at once, as
-the state that is there has all of it; *converted*, if its type has more values now; or *dropped*; *replaced*,
-if a column of the result would be another call, which must be allowed, or a column of a sink shows something
-else, which is told. What would mean something else than before is *refused*, with the reason:
+(``runtime.compile.state_names``). A part of state is
+
+- *kept*;
+- *added* with its initial value;
+- *complete* at once, if the stored state has all of its parts;
+- *converted*, if its type has more values now;
+- *dropped*;
+- *replaced*, if a column of the result becomes another call, which must be allowed, or if a column of a sink
+  shows something else, which is reported;
+- *refused*, with the reason, if it would get another meaning:
 
     SELECT k, SUM(v) FROM t GROUP BY k             what was stored
     SELECT k, COUNT(*), SUM(v) FROM t GROUP BY k   COUNT(*) is added: it counts from now on
@@ -322,8 +328,8 @@ def _new(part: Part, call: CallSchema, now: OperatorSchema, apart: bool) -> Chan
 
 
 def _begins(name: str, epochs: set[int]) -> bool:
-    """Whether a table or column of state is of calls that began in one of the ``epochs``, as its name says
-    after those of columns, which may say anything."""
+    """Whether a table or column of state belongs to calls that began in one of the ``epochs``. The epoch is
+    at the end of its name, after the names of columns, which may contain any text."""
     said = name.rpartition("#")[2]
     return any(f" SINCE {epoch}" in said for epoch in epochs)
 

@@ -1,9 +1,9 @@
-"""Who a job is, and whether what is stored is its own.
+"""The identity of a job, and whether stored state belongs to it.
 
-A job takes up state that means the same to it. ``fingerprint`` is the digest of all its plans: what the state
-depends on, and nothing else (see ``physical.identities``). ``facts`` are what a digest does not show, each
-with the words that a refusal needs: the time zone, the place of columns in lines of text, versions of
-functions. Records of format 3 have no facts: there is nothing to compare then.
+A job takes over state that has the same meaning for it. ``fingerprint`` is the digest of all its plans:
+everything that the state depends on, and nothing else (see ``physical.identities``). ``facts`` are not in the
+digest, and have the words for a refusal: the time zone, the positions of columns in lines of text, versions
+of functions. Records of format 3 have no facts, so these are not compared.
 """
 
 from __future__ import annotations
@@ -20,17 +20,24 @@ _SINKS = "table.exec.sink."
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class JobIdentity:
-    """What a checkpoint belongs to. ``fingerprint`` is the whole job's digest, ``nodes`` what each node of
-    its plans is by its digest, inputs first, ``operators`` how their state is laid out by operator id,
-    ``rules`` by which the ids were made, ``code`` what the users' functions were by name,
-    ``former`` the ids of the jobs whose state it has taken up, one after the other, ``schema`` what the
-    state of each operator is made of, ``direct`` sinks that get rows without an operator between, and which
-    rows, ``since`` the first epoch after it took the state over from another query, ``whole`` whether its
-    sinks have what the query gives from the beginning on, and nothing of another one, ``left`` the tables
-    that only earlier queries of it have written, ``sinks`` digests of its sinks' tables, ``watermarks`` how
-    long they wait, ``query`` the INSERTs with what they name, as the session that gave them has written
-    them, ``shown`` by sink and column what it shows, as its lineage with the words for people; records of
-    earlier versions have none."""
+    """The job that a checkpoint belongs to. Records of earlier versions lack some fields.
+
+    - ``fingerprint``: the digest of the whole job.
+    - ``nodes``: a text of each node of its plans by the node's digest, inputs first.
+    - ``operators``: the layout of state by operator id; ``rules``: the version of the rules that made the
+      ids.
+    - ``facts``: the facts that no digest shows.
+    - ``code``: digests of users' functions by name.
+    - ``former``: the ids of the jobs whose state the job has taken over, in order.
+    - ``schema``: the parts of each operator's state.
+    - ``direct``: sinks that get rows without an operator between, and which rows.
+    - ``since``: the first epoch after the job took its state over from another query.
+    - ``whole``: the sinks have exactly the result of the query from the beginning on.
+    - ``left``: the tables that only earlier queries of the job have written.
+    - ``sinks``: digests of the sinks' tables; ``watermarks``: the delays of the watermarks.
+    - ``query``: the INSERTs, with the objects that they name, as their session wrote them.
+    - ``shown``: by sink and column the column's lineage, with a text for people.
+    """
 
     job_id: str
     fingerprint: str

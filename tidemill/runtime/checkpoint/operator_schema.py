@@ -12,10 +12,10 @@ from typing import Any, Self
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class CallSchema:
-    """An aggregate call. ``id``: what it is, over columns of sources; ``name``: its column of the result;
-    ``text``: what it is, for people; ``type``, ``arg_types``: as Flink spells them; ``since``: the first
-    epoch that it saw, ``born``: that in which the query got it, both 0 from the start; ``initial``: its value
-    over no rows."""
+    """An aggregate call. ``id``: its identity over columns of sources; ``name``: its column of the result;
+    ``text``: its text for people. ``type``, ``arg_types``: as Flink spells them. ``since``: the first epoch
+    that the call has seen; ``born``: the epoch in which the query got the call; both are 0 from the start.
+    ``initial``: its value over no rows."""
 
     id: str
     name: str
@@ -29,9 +29,10 @@ class CallSchema:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ColumnSchema:
-    """A column of rows that an operator keeps. ``id``: what it is, over columns of sources, and of which
-    input; ``name``: what state calls it; ``text``: what it is, for people; ``type``: as Flink spells it;
-    ``since``: the first epoch whose rows have it, 0 if all do. ``needed``: no row can do without it."""
+    """A column of rows that an operator keeps. ``id``: its identity over columns of sources, and its input;
+    ``name``: its name in state; ``text``: its text for people; ``type``: as Flink spells it. ``since``: the
+    first epoch whose rows have the column, 0 if all rows have it. ``needed``: every row must have the column.
+    """
 
     id: str
     name: str
@@ -43,14 +44,18 @@ class ColumnSchema:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class OperatorSchema:
-    """``rows``: which rows it gives (``physical.lineage``). ``identity``: all that its state depends on
-    (``physical.identities``). ``text``: as EXPLAIN has it. ``tables``: by name, the columns of each with type
-    and version; ``keys``: the keys of these. ``labels``: by what columns are called in state: what they are
-    for people. ``types``: by the same, as Flink spells types, of columns of the input. ``retracts``: rows may
-    be taken back from it. Of an operator that keeps rows ``columns`` are the columns that it carries,
-    ``changing`` says per input whether rows may be taken back, ``limit`` how many rows of a key it keeps at
-    most, 0 for all, and ``finds`` that a row which is taken back is found though it was stored with fewer
-    columns."""
+    """- ``rows``: the identity of the operator's rows (``physical.lineage``).
+    - ``identity``: everything that its state depends on (``physical.identities``).
+    - ``text``: the operator as in EXPLAIN.
+    - ``tables``: by name the columns of each table with type and version; ``keys``: the keys of the tables.
+    - ``labels``: texts for people by the names of columns in state.
+    - ``types``: by the same names the Flink types of columns of the input.
+    - ``retracts``: the operator's rows may be taken back.
+    - ``columns``: the columns that an operator carries if it keeps rows.
+    - ``changing``: per input whether its rows may be taken back.
+    - ``limit``: the most rows that are kept per key, 0 for all.
+    - ``finds``: a retraction finds its row even if the row was stored with fewer columns.
+    """
 
     kind: str
     text: str

@@ -36,9 +36,9 @@ from tidemill.runtime.checkpoint.savepoint import CLAIM, Savepoint, remove_savep
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Origin:
-    """``claims``: the savepoint is the job's from now on; ``drops``: state of operators that the query lacks
-    may be left out; ``backfill``: puts the first epoch of another query into a directory that is being
-    filled."""
+    """``claims``: the savepoint belongs to the job from now on. ``drops``: state of operators that the query
+    lacks may be left out. ``backfill``: writes the first epoch of another query into the directory that is
+    being filled."""
 
     savepoint: Savepoint
     claims: bool = False

@@ -1,11 +1,12 @@
-"""Who may write to a checkpoint directory: one process at a time, and the latest one that took it.
+"""Ownership of a checkpoint directory: one process may write at a time, and it is the latest that took the
+directory.
 
-1. On a local or mounted disk an ``flock`` on the file ``lock`` keeps out other processes of the machine (and
-of all machines on file systems that hand locks around). 2. The fencing token: every owner puts the record
-``owners/<n>``, n being the first that is free. Before each record an owner looks for ``owners/<n + 1>``: one
-that was taken for dead, or whose lock its file system does not know, stops there. These records are never
-removed, and no listing decides anything: a list that comes late only makes a new owner try more numbers.
-The token is also part of all names of state files.
+1. On a local or mounted disk an ``flock`` on the file ``lock`` keeps out other processes of the machine,
+   and of all machines if the file system shares locks.
+2. The fencing token: every owner puts the record ``owners/<n>``, with the first free n. Before each record
+   an owner looks for ``owners/<n + 1>``. If it exists, the owner stops: another process took it for dead, or
+   its file system does not know the lock. These records are never removed, and no listing decides anything:
+   a late listing only makes a new owner try more numbers. The token is also part of all names of state files.
 """
 
 from __future__ import annotations

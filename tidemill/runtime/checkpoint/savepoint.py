@@ -45,9 +45,9 @@ _OWN_FILES = (MARK, CLAIM, "committed.json", "origin.json", "lock")
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Savepoint:
-    """One that is whole as far as its records say. ``created``: in milliseconds since 1970, 0 where that is
-    not known; ``files``: all files by name, empty where the savepoint has no list of them; ``finished``: it
-    is no checkpoint directory."""
+    """A savepoint that is complete as far as its records say. ``created``: in milliseconds since 1970, 0 if
+    it is not known. ``files``: all files by name, empty if the savepoint has no list of them. ``finished``:
+    it is not a checkpoint directory."""
 
     storage: Storage
     identity: JobIdentity
@@ -159,8 +159,8 @@ class Savepoint:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Snapshot:
-    """A job after an epoch that is published: what a savepoint of it holds. The files that it names stay
-    until it is written."""
+    """The content of a savepoint: a job after an epoch that is published. The named files stay until the
+    savepoint is written."""
 
     identity: JobIdentity
     commit: EpochCommit | None

@@ -12,7 +12,7 @@ from tidemill.operators.shared_distinct.operator import SharedDistinctSpec
 from tidemill.operators.shared_distinct.shared_keys import Grouping, SharedKeys
 from tidemill.physical import nodes as p
 from tidemill.physical.names import free_name
-from tidemill.plan.expressions import AggregateCall
+from tidemill.plan.expressions import AggregateCall, OverCall
 from tidemill.runtime import graph as g
 from tidemill.runtime.compile.context import CompileContext
 from tidemill.runtime.compile.event_time import delay_of, timed_rows
@@ -162,6 +162,12 @@ def group_spec(
 
 def call_spec(call: AggregateCall, inputs: tuple[Field, ...], name: str) -> AggregateSpec:
     """One call over the kernel's columns."""
+    condition = None if call.filter is None else inputs[call.filter].name
+    return replace(plain_spec(call, inputs, name), filter=condition, user=call.user)
+
+
+def plain_spec(call: AggregateCall | OverCall, inputs: tuple[Field, ...], name: str) -> AggregateSpec:
+    """One call of a built-in function over the kernel's columns, without a FILTER."""
     return AggregateSpec(
         function=call.function,
         args=tuple(inputs[a].name for a in call.args),
@@ -169,9 +175,7 @@ def call_spec(call: AggregateCall, inputs: tuple[Field, ...], name: str) -> Aggr
         result=arrow_type(call.type),
         name=name,
         distinct=call.distinct,
-        filter=None if call.filter is None else inputs[call.filter].name,
         options=call.options,
-        user=call.user,
     )
 
 

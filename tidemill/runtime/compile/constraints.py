@@ -1,10 +1,11 @@
-"""What the columns of a sink, or of the result of a SELECT, ask of the rows on their way in.
+"""The checks that a sink, or the result of a SELECT, makes on the columns of its rows.
 
-NOT NULL (see ``not_null`` for the columns that need a look) and the lengths of CHAR, VARCHAR, BINARY and
-VARBINARY, each as its option says; inside of rows and collections if ``nested-constraint-enforcer`` says so.
-An INSERT casts what has another type, so lengths only tell of data from outside that does not keep to what
-its table declares. A row that NOT NULL drops is not looked at further. Lengths are code points or bytes.
-A plan pays for what is asked: nothing is looked at inside of values, nor any length, by default.
+The checks are NOT NULL (see ``not_null`` for the columns that need a check) and the lengths of CHAR,
+VARCHAR, BINARY and VARBINARY, each according to its option, and inside rows and collections if
+``nested-constraint-enforcer`` says so. An INSERT casts other types, so a length can only be wrong in data
+from outside that violates its table's declaration. A row that NOT NULL drops is not checked further. Lengths
+are code points or bytes. A plan pays for the checks that are on: by default no values are checked inside, and
+no lengths.
 """
 
 from __future__ import annotations
@@ -31,9 +32,9 @@ from tidemill.types.physical import quote
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Constraints:
-    """``condition``: what a row must meet to be kept; ``texts``: the columns that are not handed on as they
-    are. ``required``: the columns that must not be NULL, if nothing else is asked of the rows; ``drops``:
-    a row with NULL there is dropped, otherwise the job fails."""
+    """``condition``: the condition of rows that are kept. ``texts``: the columns that are changed.
+    ``required``: the columns that must not be NULL, if nothing else is checked. ``drops``: a row with NULL
+    there is dropped, otherwise the job fails."""
 
     condition: str | None
     texts: Mapping[str, str]

@@ -35,22 +35,23 @@ MakeSource = Callable[[SourceRequest], Source]
 class CompileContext:
     """Mutable while one plan is compiled, then read-only.
 
-    ``per_record``: mini-batch is off, kernels show Flink's intermediate rows. ``per_event``:
-    mini-batch was not asked for, so ChangelogNormalize shows every event, as Flink does. ``compact``: a
-    deduplication by event time shows one change per key and epoch. ``frames``: registered DataFrames by key.
-    ``made``: exec nodes by digest; ``sequenced``: the digests whose node gives ``$seq``; ``behind``: one of
-    them was made before that was known.
-    ``descriptions``: by operator id its node as EXPLAIN shows it, by source what people call it;
-    ``tables``: by source the path of its table;
-    ``sub_plans``: by operator id the digest of its plan.
-    ``idle_timeout``: after how many ms without rows a source is idle, where its table does not say.
-    ``bundle``: how many rows a mini-batch has at most, None where that is not said.
-    ``arrays``: expressions are evaluated over Arrow batches where that is possible.
-    ``keeps_late``: rows that come too late are wanted as they came. ``fence``: where links among files lead.
-    ``digests`` tell which parts of the plans are equal, ``state`` which state an operator takes up.
-    ``timed``: ids, and ``timed_digests``: digests, of the nodes whose rows carry their watermark; ``told``:
-    digests of what such a watermark is computed over, or a sink takes the last row of by arrival, so that
-    every change of it counts for itself.
+    - ``per_record``: mini-batch is off, so kernels emit Flink's intermediate rows.
+    - ``per_event``: mini-batch was not requested, so ChangelogNormalize emits every event, as Flink does.
+    - ``compact``: a deduplication by event time emits one change per key and epoch.
+    - ``frames``: registered DataFrames by key.
+    - ``made``: exec nodes by digest; ``sequenced``: the digests whose nodes give ``$seq``; ``behind``: one of
+      these nodes was made before that was known.
+    - ``descriptions``: by operator id its node as in EXPLAIN, by source its name for people.
+    - ``tables``: by source the path of its table; ``sub_plans``: by operator id the digest of its plan.
+    - ``idle_timeout``: the milliseconds without rows after which a source is idle, if its table does not say.
+    - ``bundle``: the most rows of a mini-batch, None if there is no limit.
+    - ``arrays``: expressions are evaluated over Arrow batches if possible.
+    - ``keeps_late``: late rows are kept as they came.
+    - ``fence``: limits where links among files may lead.
+    - ``digests``: identify equal parts of the plans; ``state``: the state that an operator takes over.
+    - ``timed``: ids, and ``timed_digests``: digests, of the nodes whose rows carry their watermark.
+    - ``told``: digests of the nodes whose every change counts for itself: such a watermark is computed over
+      their rows, or a sink takes their last row by arrival.
     """
 
     make_source: MakeSource
@@ -191,8 +192,8 @@ class CompileContext:
         return Translator(columns=tuple(f.name for f in node.fields), zone=self.zone)
 
     def add_source(self, source: Source, name: str, shown: str, table: str = "") -> str:
-        """Registers a source under ``name``, and a number where it is not the first of that name; ``shown``:
-        what people call it; ``table``: the path of the table that it reads."""
+        """Registers a source under ``name``, with a number if the name is taken. ``shown``: its name for
+        people; ``table``: the path of the table that it reads."""
         key = unused(name, self.sources)
         self.sources[key] = source
         self.descriptions[key] = shown
@@ -201,8 +202,8 @@ class CompileContext:
         return key
 
     def sink_fields(self, sink: p.Sink) -> tuple[Field, ...]:
-        """What a sink gets, as operators right before it call it: as the sink does, whose names outlive those
-        of a query; by older rules as the query does."""
+        """The columns that a sink gets, under the names that operators before it use: the sink's names, which
+        stay the same when the query changes; by older rules the query's names."""
         if self.state.ids.named:
             return sink.input.fields
         named = zip(sink.fields, sink.input.fields, strict=True)

@@ -37,10 +37,10 @@ def unnest_generator(
 ) -> str:
     """UNNEST as ``inline(...)`` with the columns named as ``generated``.
 
-    An array of rows gives the row's fields (a NULL row is skipped, as Flink does, but has its place), any
-    other array its element; a map key and value; a multiset each element as often as it is in.
-    ``ordinality`` appends the 1-based position. ``condition``, over the row's columns and ``generated``,
-    chooses among them.
+    An array of rows gives the fields of each row; a NULL row is skipped, as in Flink, but counts as a
+    position. Another array gives its elements, a map its keys and values, a multiset each element as often as
+    it contains the element. ``ordinality`` appends the 1-based position. ``condition``, over the row's
+    columns and ``generated``, filters the result.
     """
     elements = _elements(collection, translator.sql(collection))
     columns = generated[:-1] if ordinality else generated

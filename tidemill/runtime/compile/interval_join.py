@@ -182,8 +182,8 @@ def _passing(
 def _with_calls(
     below: g.ExecNode, columns: tuple[str, ...], condition: Expr, context: CompileContext
 ) -> tuple[g.ExecNode, tuple[str, ...], Expr]:
-    """``below`` with a column for each call of a user's function, inner ones first; what the columns of the
-    condition are called then, and the condition over them."""
+    """``below`` with a column for each call of a user's function, inner calls first; the names of the
+    condition's columns in it, and the condition over them."""
     while has_user_call(condition):
         calls = innermost_calls(condition)
         translator = Translator(columns=columns, zone=context.zone)

@@ -235,8 +235,9 @@ def _aligned(condition: JoinCondition, inputs: tuple[g.ExecNode, g.ExecNode]) ->
 
 
 def _condition(node: p.Join) -> JoinCondition:
-    """NOT IN's keys are no keys, as NULL goes with every value, but for a single one, of which all partitions
-    know whether there is a NULL; others are matched among the rows of equal other keys."""
+    """The keys of NOT IN cannot be keys of the join, because NULL matches every value. A single key is an
+    exception: all partitions know whether the other side has a NULL. Otherwise rows are matched among the
+    rows with equal other keys."""
     fields = (*node.left.fields, *node.right.fields)
     width = len(node.left.fields)
     left = [InputRef(index=i, type=fields[i].type) for i in node.left_keys]
@@ -366,11 +367,9 @@ def keyed_side(
     split: ResidualSplit,
     context: CompileContext,
 ) -> tuple[JoinSide, g.Port]:
-    """The side's spec and port: its fields, then computed keys and residual parts; where a query may have
-    others, in an order that does not depend on the query.
-
-    A side that only decides carries no field but keys and what the residual condition looks at.
-    """
+    """The side's spec and port: its fields, then computed keys and residual parts. If another query may have
+    other keys, their order does not depend on the query. A side that only decides carries no fields but its
+    keys and the columns of the residual condition."""
     side, rows = node.inputs[number], split.names
     keys, key_names = (condition.left, condition.right)[number], condition.names[number]
     offset = 0 if number == 0 else len(node.left.fields)

@@ -136,8 +136,8 @@ class _Joined:
         )
 
     def chosen(self, beside: tuple[str, ...]) -> g.ExecNode:
-        """A row for each that was found and meets the condition, one with NULLs where none does; ``beside``:
-        further columns of the stage, whereupon it is also said whether one was found."""
+        """A row for each match that meets the condition, or one row with NULLs if none does. ``beside``:
+        further columns of the stage; then a column also says whether there was a match."""
         node, below = self.node, self.below
         row = tuple(Field(f"r{i}", f.type.with_nullable(True)) for i, f in enumerate(self.fields))
         listed = ArrayType(element=RowType(fields=row))

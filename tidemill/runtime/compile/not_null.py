@@ -1,9 +1,9 @@
-"""Which NOT NULL columns of a sink, or of the result of a SELECT, may get a NULL.
+"""The NOT NULL columns of a sink, or of the result of a SELECT, that may get a NULL.
 
-Types say where NULL can come from, but data from outside need not keep to what a table declares, and a
-DECIMAL of too many digits is NULL whatever its operands were. So a column that is a table's NOT NULL column,
-as it was read, or a decimal that may overflow, is checked as nullable ones are. Other computed columns are
-taken at their word: a plan without such columns pays nothing.
+Types say where NULL can come from. But data from outside may violate a table's declaration, and a DECIMAL
+with too many digits is NULL, whatever its operands were. So two kinds of columns are checked as nullable
+columns are: a table's NOT NULL column as it was read, and a decimal that may overflow. The types of other
+computed columns are trusted: a plan without columns of these kinds pays nothing.
 """
 
 from __future__ import annotations
@@ -40,11 +40,9 @@ def required_columns(
 
 @singledispatch
 def doubtful(node: p.PhysicalNode, place: int) -> bool:
-    """Whether field ``place``, NOT NULL by its type, is one that a table declares so, as it was read or cast,
-    or a decimal that may have overflown.
-
-    Where nothing else is said, the fields of a node are those of its first input, then its own.
-    """
+    """Whether field ``place`` is NOT NULL by its type, but may be NULL: a table declares it so, and the field
+    is as it was read or cast; or it is a decimal that may have overflowed. By default the fields of a node
+    are those of its first input, then its own."""
     first = node.inputs[:1]
     return bool(first) and place < len(first[0].fields) and doubtful(first[0], place)
 

@@ -21,6 +21,7 @@ from tidemill.physical.names import free_name
 from tidemill.physical.operators.over_aggregate import share_operator
 from tidemill.plan.expressions import FrameBound, OverCall
 from tidemill.runtime import graph as g
+from tidemill.runtime.compile.aggregate import plain_spec
 from tidemill.runtime.compile.context import CompileContext
 from tidemill.runtime.compile.keyed import keyed
 from tidemill.runtime.compile.over_time import over_time
@@ -95,8 +96,8 @@ def _by_time(
 
 
 def _lag(functions: tuple[OverFunction, ...], source: p.PhysicalNode, columns: tuple[str, ...]) -> int | None:
-    """How many rows LAG looks back at most; None where that is not a constant. ``columns``: what functions
-    call those of ``source``."""
+    """The most rows that LAG looks back; None if the offset is not a constant. ``columns``: the functions'
+    names for the columns of ``source``."""
     steps = [_steps(f, source, columns) for f in functions if f.call.function == "LAG"]
     known = [s for s in steps if s is not None]
     return max(known, default=0) if len(known) == len(steps) else None
@@ -145,15 +146,8 @@ def over_function(
 
 
 def _call(call: OverCall, inputs: tuple[t.Field, ...], name: str) -> AggregateSpec:
-    return AggregateSpec(
-        function=call.function,
-        args=tuple(inputs[a].name for a in call.args),
-        arg_types=tuple(arrow_type(inputs[a].type) for a in call.args),
-        result=arrow_type(call.type),
-        name=name,
-        distinct=call.distinct,
-        options=(*call.options, IN_STEPS) if _in_steps(call, inputs) else call.options,
-    )
+    spec = plain_spec(call, inputs, name)
+    return replace(spec, options=(*spec.options, IN_STEPS)) if _in_steps(call, inputs) else spec
 
 
 def _in_steps(call: OverCall, inputs: tuple[t.Field, ...]) -> bool:

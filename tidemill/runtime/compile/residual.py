@@ -32,9 +32,9 @@ CONSTANTS = (t.BooleanType, *t.NUMERIC_TYPES, *t.CHARACTER_TYPES)
 
 @dataclass(slots=True, kw_only=True)
 class ResidualSplit:
-    """``left_width``: number of left fields. ``names``: what the columns of the sides are called. ``parts``:
-    per side the expressions (over left fields + right fields) its port must carry, by the column name they
-    get; ``fields``: the fields as they are."""
+    """``left_width``: the number of left fields. ``names``: the names of the columns of both sides.
+    ``parts``: per side the expressions (over left fields + right fields) that its port must carry, by column
+    name. ``fields``: the fields without computed parts."""
 
     left_width: int
     names: NamedRows

@@ -26,11 +26,16 @@ _SIDES = ("left column", "right column")
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class NamedRows:
-    """An operator's id ('' if it has none by this), and the rows that it keeps: per input its fields as
-    kernels call them, and what the columns are. ``late``: the columns that rows stored before lack, and the
-    first epochs whose rows have them; None where state goes by place. ``key_order``: that of stored keys, ()
-    if nothing is stored. ``several``: of a partition several rows are stored. ``marked``: the epochs whose
-    marks are in rows that may be taken back (``operators.rows.stored_before``)."""
+    """An operator's id ('' if it has none by these rules) and the rows that it keeps: per input
+    its fields as kernels call them, and the identities of the columns.
+
+    - ``late``: the columns that rows stored earlier lack, with the first epochs whose rows have them; None if
+      state goes by position.
+    - ``key_order``: the order of stored keys, () if nothing is stored.
+    - ``several``: a partition stores several rows.
+    - ``marked``: the epochs whose marks are in rows that may be taken back
+      (``operators.rows.stored_before``).
+    """
 
     operator: str
     fields: tuple[tuple[Field, ...], ...]
@@ -102,7 +107,7 @@ def named_rows(names: StateNames, kind: str, node: p.PhysicalNode, *inputs: p.Ph
 
 
 def _column_ids(inputs: Sequence[Lineage]) -> list[list[str]]:
-    """What columns are, each told apart from those of its input that are the same."""
+    """The identities of columns; equal columns of one input get different identities."""
     found = []
     for side, below in zip(SIDES if len(inputs) > 1 else ("",), inputs, strict=True):
         taken: list[str] = []

@@ -16,10 +16,10 @@ from tidemill.types.logical import Field
 
 
 def materialized(sink: p.Sink, context: CompileContext) -> g.ExecNode:
-    """The rows of an upsert sink whose primary key is not the query's upsert key: per primary key the
-    live row that arrived last, whatever the disorder between the changes of different rows. With ON
-    CONFLICT DO NOTHING the live row that arrived first; DO ERROR wants it alone. Where arrival is not told
-    the greatest row by its columns is the last, and the least the first."""
+    """The rows of an upsert sink whose primary key is not the query's upsert key: per primary key the live
+    row that arrived last, whatever the disorder between the changes of different rows. With ON CONFLICT DO
+    NOTHING it is the live row that arrived first; DO ERROR allows only one live row. If arrival is not known,
+    the greatest row by its columns counts as the last, and the least row as the first."""
     rows = named_rows(context.state, "sink-materialize", sink, sink.input)
     inputs = context.sink_fields(sink) if rows.late is None else rows.fields[0]
     places = {c.name: place for place, c in enumerate(sink.table.written_columns)}

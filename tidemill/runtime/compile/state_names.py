@@ -1,10 +1,11 @@
-"""What operators, columns and calls are called in state: as they were when a job starts from what another
-query has left.
+"""The names of operators, columns and calls in state: if a job starts from the state of another query, the
+names of that state.
 
-An operator is called by its kind and the lineage of its rows, a column by its own lineage, so a query that
-shows something else finds the same names (``physical.lineage``). Two things depend on what is stored: which
-of several operators of one lineage is which, and since when a call has been there. By older rules
-(``physical.identities``) operators are called by their identities, and columns as the plan calls them.
+An operator's name is its kind and the lineage of its rows; a column's name is its own lineage. So a query
+that shows other columns finds the same names (``physical.lineage``). Two things depend on the stored state:
+the operator that is meant if several have one lineage, and the epoch since which a call exists. By older
+rules (``physical.identities``) the names of operators are their identities, and columns have the plan's
+names.
 """
 
 from __future__ import annotations
@@ -34,8 +35,8 @@ Made = Callable[[Calls], object]
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class NamedCalls:
-    """An operator's id, and its calls over fields of ``below``: as the plan has them, as the kernel does,
-    their ids, the names of their results, and the epochs in which the query got them."""
+    """An operator's id, and its calls over fields of ``below``: the calls as in the plan and as in the
+    kernel, their ids, the names of their results, and the epochs in which the query got them."""
 
     operator: str
     below: p.PhysicalNode
@@ -94,9 +95,10 @@ class StateNames:
         return self.ids.of(node) if self.lineages is None else self.lineages.of(node).rows
 
     def operator(self, kind: str, node: p.PhysicalNode, calls: Container[str] | None = None) -> str:
-        """The id of an operator with these ``calls`` or columns (ids). Of stored ones of its kind and rows
-        the one that is the same in all; else one that no other operator of the job is, and that has most of
-        the calls. Of an operator without any all columns count."""
+        """The id of an operator with these ``calls`` or columns (ids). Of the stored operators of its kind
+        and rows it is the operator with exactly the same calls. Otherwise it is the operator that shares the
+        most calls and that no other operator of the job is. If an operator has no calls, all columns count.
+        """
         rows = (
             self.state_lineage(node)
             if calls is not None or self.lineages is None

@@ -15,7 +15,7 @@ Timers = dict[str, dict[str, int]]
 """Processing times in ms by operator and partition."""
 
 
-def heard(timers: Timers, report: Mapping[str, Mapping[str, Any]]) -> Timers:
+def updated(timers: Timers, report: Mapping[str, Mapping[str, Any]]) -> Timers:
     """``timers`` after an epoch with these reports of its tasks."""
     made = {operator: dict(parts) for operator, parts in timers.items()}
     for task in report.values():

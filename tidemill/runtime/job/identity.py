@@ -10,7 +10,7 @@ from tidemill.physical import nodes as p
 from tidemill.physical.digests import PASSING, job_digest, table_digest
 from tidemill.physical.explain.attributes import describe
 from tidemill.physical.identities import RULES
-from tidemill.physical.lineage_of_sinks import shown_columns
+from tidemill.physical.lineage import shown_columns
 from tidemill.runtime.checkpoint.identity import JobIdentity
 from tidemill.runtime.compile.context import CompileContext
 from tidemill.runtime.job.facts import function_code, job_facts

@@ -1,5 +1,6 @@
-"""What a sink would get, kept in files: of a table with a primary key the last change of each key in each
-task, of another one all changes."""
+"""The rows that a sink would get, kept in files: for a table with a primary key the last change of each key
+in each task, for another table all changes.
+"""
 
 from __future__ import annotations
 

@@ -1,9 +1,9 @@
 """A job that is started again when it fails for reasons outside its query.
 
-The job opens its checkpoint directory anew and goes on after its last epoch, so that nothing is lost or
-written twice; without such a directory it is never started again. What fails on a row, or because the
-statement means nothing any more, would fail again: it ends the job at once. So does another job that took the
-directory, and the end of this process's JVM.
+The job opens its checkpoint directory anew and continues after its last epoch, so that nothing is lost or
+written twice. A job without such a directory is never started again. If a row fails, or if the statement is
+no longer valid, a new start would fail again: the job ends at once. It also ends if another job took the
+directory, or if this process's JVM ended.
 """
 
 from __future__ import annotations
@@ -34,8 +34,8 @@ _OUTSIDE = (ConnectorError, StateError, CommitUnknownError, LostProcessError)
 
 @dataclass(slots=True)
 class _Alteration:
-    """What a job is to go on as; ``switch``: makes its state that of ``start``, after which there is no way
-    back; ``error``: why it could not."""
+    """The query with which a job continues. ``switch``: makes the job's state that of ``start``; this cannot
+    be undone. ``error``: the reason if it failed."""
 
     start: Callable[[], RunningJob]
     switch: Callable[[], object] | None
@@ -231,7 +231,7 @@ class RestartingJob:
 
 
 def _outcome(wait: Callable[[], None]) -> BaseException | None:
-    """What ended the job, whatever it is: whoever waits must learn of it."""
+    """The exception that ended the job, of any kind, because every waiting thread must get it."""
     try:
         wait()
     except BaseException as e:

@@ -1,8 +1,8 @@
-"""What Flink's options of batch jobs are in Spark: adaptive execution, joins, speculation.
+"""Maps Flink's options of batch jobs to Spark's: adaptive execution, joins, speculation.
 
-Spark counts as Flink does: the data of a stage by the bytes an average task shall have, within bounds. It can
-only put partitions together, never cut them, so an exchange starts with as many as its data may ask for. What
-the user set of Spark's own keys stays as it is.
+Spark measures the data of a stage as Flink does: by the bytes that an average task shall have, within
+bounds. Spark can merge partitions, but never split them. So an exchange starts with as many partitions as its
+data may need. Options of Spark that the user has set stay as they are.
 """
 
 from __future__ import annotations

@@ -1,9 +1,9 @@
 """An archive of the classes that Spark's JVM loads, in the user's cache folder.
 
-A third of a start is Java reading some fifteen thousand classes out of Spark's jars. Java can keep them as
-it holds them in memory (class data sharing): a JVM that was told to writes the archive as it ends, when the
-program that it served is gone already, and the JVMs after it map the file. What a JVM runs is the same with
-it and without: Java compares the archive with itself and with the jars, and reads the jars where they differ.
+A third of a start is Java reading some fifteen thousand classes from Spark's jars. Java can store classes
+in the form that they have in memory (class data sharing). If a JVM was told to, it writes the archive when it
+ends, after its program has ended, and later JVMs map the file. The archive does not change the JVM's
+behaviour: Java compares the archive with itself and with the jars, and reads the jars if they differ.
 
 Nothing here may keep Spark from starting: where anything is missing there is no archive. One takes 150 MB of
 disk. Each Java with each place of jars, such as a virtual environment, has its own: four at most, and those
@@ -113,8 +113,8 @@ def cache_folder() -> Path | None:
 
 
 def archive_key(java: str, spark_home: str) -> str:
-    """What an archive depends on, as a short text; '' where Java cannot have one: without an archive of its
-    own classes, or with folders among the places that Spark's classes come from."""
+    """A short text of everything that an archive depends on. '' if Java cannot have an archive: it has no
+    archive of its own classes, or Spark's classpath contains folders."""
     program = Path(os.path.realpath(java))
     home = program.parent.parent
     jars = sorted(Path(spark_home, "jars").glob("*.jar"))

@@ -61,8 +61,8 @@ class Form(IntEnum):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class MarkedRows:
-    """Of changes that say which results they change those that come or go, and the updates of one of the
-    ``bits``; ``kind`` and ``mark`` are places."""
+    """Keeps inserts and deletes, and the updates that change a result of ``bits``. ``kind`` and ``mark`` are
+    positions of columns; ``mark`` has the results that a row changes, as bits."""
 
     kind: int
     mark: int
@@ -290,8 +290,8 @@ class _Incoming:
         (self.partial if form is Form.COMBINED else self.raw).append((task, table))
 
     def received(self, reached: Mapping[str, int]) -> Received:
-        """The blocks in the order of the tasks that wrote them, not in that of their arrival: a task that
-        runs again gets the same rows in the same order, and its sums the same last bit."""
+        """The blocks in the order of the tasks that wrote them, not of their arrival. So a task that runs
+        again gets the same rows in the same order, and its floating-point sums are equal to the last bit."""
         prefix = Prefix.over(self.controls, reached)
         raw, partial = (
             [_lifted(table, task, prefix) for task, table in sorted(tables, key=itemgetter(0))]

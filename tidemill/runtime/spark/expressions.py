@@ -27,11 +27,9 @@ _TIME = re.compile(r"\d{4}-\d\d-\d\d \d\d:\d\d:\d\d", re.ASCII)
 
 @dataclass(frozen=True, slots=True)
 class Translator:
-    """``columns``: the frame's column names by field index; ``zone``: the session time zone.
-
-    ``names``: what errors call the columns, where that is not their names in the frame. ``tables``: by field
-    index the alias or the variable that a column is of, '' where its name says enough.
-    """
+    """``columns``: the frame's column names by field index. ``zone``: the session time zone. ``names``: the
+    columns' names in errors, if they differ from their names in the frame. ``tables``: by field index the
+    alias or the variable of the column, '' if the name alone is enough."""
 
     columns: tuple[str, ...]
     zone: str

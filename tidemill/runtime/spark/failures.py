@@ -1,10 +1,12 @@
-"""What went wrong in Spark, said in Tidemill's terms.
+"""Maps failures of Spark to Tidemill's errors.
 
-A row that breaks an expression (``raise_error``, which names it, or a data exception of Spark's own, which
-names Spark's function) is an ExecutionError; an error of our own raised in a Python worker comes back as
-itself; a file that Spark's own reader cannot read is a ConnectorError; a process that ended under its task is
-a LostProcessError: the same work may succeed, unless the process was the driver's JVM. Anything else is an
-InternalError with Spark's first lines and those of the root cause.
+- If a row breaks an expression, the error is an ExecutionError. ``raise_error`` names the expression; a
+data exception of Spark names Spark's function.
+- An error of Tidemill that was raised in a Python worker comes back unchanged.
+- If Spark's own reader cannot read a file, the error is a ConnectorError.
+- If a process ended under its task, the error is a LostProcessError: the same work may succeed on a second
+  try, unless the process was the driver's JVM.
+- Any other failure is an InternalError with the first lines of Spark's error and of its root cause.
 """
 
 from __future__ import annotations

@@ -66,8 +66,9 @@ _GROUPS = _Groups()
 
 @contextmanager
 def grouped(context: SparkContext, group: str, name: str, *, in_parts: bool = False) -> Iterator[None]:
-    """What this thread runs within belongs to ``group``, what it runs later to whichever it did; '' is no
-    group, and has no pool of its own. Nor has what is done ``in_parts``: those take turns."""
+    """Spark jobs that this thread starts inside belong to ``group``; later jobs belong to the former group
+    again. '' is no group, and has no pool of its own. Work ``in_parts`` has no pool either: its parts take
+    turns."""
     if not group:
         yield
         return
@@ -113,8 +114,8 @@ def give_up_here(group: str) -> None:
 
 
 def wait_for_tasks(context: SparkContext, group: str, seconds: float = TASKS_END_SECONDS) -> bool:
-    """Whether no task of the group is under way any more within ``seconds``: those of a job that has failed
-    or was given up end by themselves, later than it, and the Python process of one later still."""
+    """Whether all tasks of the group have ended within ``seconds``. The tasks of a failed or canceled job end
+    later than the job, and their Python processes still later."""
     end = time.monotonic() + seconds
     try:
         while has_tasks(context, group):

@@ -21,8 +21,16 @@ from tidemill.connectors.api import BatchMap, Splits
 from tidemill.connectors.worker_errors import WorkerError
 from tidemill.errors import InternalError, TidemillError
 from tidemill.files.storage import Storage
-from tidemill.operators.api import AGAIN, HOT, TIMER, Delayed, EpochContext, LocalPhase, OperatorSpec
-from tidemill.operators.late_rows import LateRows
+from tidemill.operators.api import (
+    AGAIN,
+    HOT,
+    TIMER,
+    Delayed,
+    EpochContext,
+    LateRows,
+    LocalPhase,
+    OperatorSpec,
+)
 from tidemill.runtime.spark.exchange import PortRows, Received, received
 from tidemill.runtime.spark.late_rows import LateWriter
 from tidemill.runtime.spark.settings import ARROW_ROWS_PER_BATCH
@@ -56,10 +64,11 @@ class ReportParam(AccumulatorParam[Report]):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class EpochTime:
-    """Event time as an epoch begins: ``reached``, the watermark of every origin (source or operator);
-    ``ended``: sources that give no row after this epoch; ``idle``: sources that are not waited for. ``due``:
-    operators that are run whatever comes; ``previous``: the processing time of the epoch before, None in the
-    first. ``relaxed``: sources can be idle, and come back behind what was reached without them."""
+    """Event time at the beginning of an epoch. ``reached``: the watermark of every origin (source or
+    operator). ``ended``: sources that give no row after this epoch. ``idle``: sources that the epoch does not
+    wait for. ``due``: operators that run with or without rows. ``previous``: the processing time of the
+    previous epoch, None in the first. ``relaxed``: an idle source may come back behind the watermark that was
+    reached without it."""
 
     reached: Mapping[str, int] = field(default_factory=dict)
     ended: frozenset[str] = frozenset()
@@ -92,9 +101,9 @@ class EpochTime:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ShuffledInput:
-    """An input that comes as exchange blocks, the ``number``-th of those of the task; ``origins``: what its
-    event time depends on, none where the operator does not ask for it. ``counted``: its rows are rows;
-    ``behind``: as in ``Incoming``."""
+    """An input that arrives as exchange blocks. ``number``: its number among the inputs of the task.
+    ``origins``: the origins of its event time, empty if the operator does not need it. ``counted``: its rows
+    count as rows. ``behind``: as in ``Incoming``."""
 
     number: int
     schema: pa.Schema | None
@@ -164,12 +173,14 @@ class Incoming:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class KernelTask:
-    """``base``: per partition the state after the epoch before; ``inputs``: one per port; ``then``: what
-    takes the output as it is in the same worker, the next operator's exchange or a sink. ``clocked``: the
-    sources below an operator by processing time, whose watermark is the clock. ``late``: where rows that come
-    too late go. ``handover``:
-    where the control of the output's event time goes, if something above wants it. ``run_id``: of the
-    driver, part of the names of all files."""
+    """- ``base``: the state after the previous epoch, per partition.
+    - ``inputs``: one per port.
+    - ``then``: takes the output in the same worker: the exchange of the next operator, or a sink.
+    - ``clocked``: the sources below an operator by processing time; their watermark is the clock.
+    - ``late``: takes late rows.
+    - ``handover``: takes the control of the output's event time, if an operator above needs it.
+    - ``run_id``: the id of the driver's run, a part of all file names.
+    """
 
     operator: str
     spec: OperatorSpec

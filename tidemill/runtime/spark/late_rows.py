@@ -13,7 +13,7 @@ from tidemill.changelog.columns import Vec, single, to_arrow, vector
 from tidemill.changelog.watermarks import NONE, WATERMARK_COLUMN
 from tidemill.connectors.api import BatchMap
 from tidemill.functions.text.json_functions import json_values, quoted
-from tidemill.operators.late_rows import LateRows
+from tidemill.operators.api import LateRows
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -30,11 +30,14 @@ _TASK_ROWS = 40
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class LookupStage:
-    """``keys``: places in the rows of what ``asking`` asks by; ``width``: how many columns come before the
-    hidden ones. Between these go the table's columns, a row for each that was found (``outer``: NULLs where
-    none was); ``nested``: in one column, a list of rows, and then the number of the row. ``kind``: the place
-    of the rows' kind, None where they only come. ``scope``: what is held of the table is this job's.
-    ``bundle``: so many rows are asked for together at most, None: those of a chunk."""
+    """- ``keys``: positions of the columns that ``asking`` looks up by.
+    - ``width``: the number of columns before the hidden columns. The table's columns go between, with one row
+      per match (``outer``: NULLs without a match), or with ``nested`` as one column: a list of rows, and then
+      the number of the row.
+    - ``kind``: the position of the rows' kind, None for insert-only rows.
+    - ``scope``: the job to which the cached rows of the table belong.
+    - ``bundle``: the most rows of one lookup, None for a whole chunk.
+    """
 
     asking: Asking
     keys: tuple[int, ...]

@@ -1,12 +1,12 @@
 """Results on the driver: small ones in memory, large ones in a file that is mapped into memory.
 
-Tasks hand their rows over as they end, in no order; the order of the tasks comes last. What is there by then
-is written to a file as soon as it is too much for memory, and read from there: the result is a Table either
-way, of which a large one takes disk, not memory. The file has no name: it is gone when nothing reads it any
-more. Cost beside Spark's own way: for a large result one pass over a local file.
+Tasks hand over their rows when they end, in any order; the rows are put into the order of the tasks at the
+end. When the rows are too large for memory, they are written to a file, and the file is mapped. So the result
+is a Table in either case, and a large result takes disk instead of memory. The file has no name: it is gone
+when nothing reads it any more. Cost beside Spark's own way: one pass over a local file for a large result.
 
-Literal rows, and what is made of each of them, are a table in the driver when Spark's optimizer is through:
-``local_rows`` takes these as they lie there. To collect them Spark would run a job all the same.
+Literal rows, and projections of them, are a table in the driver when Spark's optimizer has ended.
+``local_rows`` takes the rows from there, because Spark would run a job to collect them.
 """
 
 from __future__ import annotations

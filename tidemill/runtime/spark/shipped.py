@@ -1,7 +1,7 @@
-"""The package itself, as an archive that a cluster's workers import it from.
+"""The package itself, as an archive from which a cluster's workers import it.
 
-It is named by a digest of what is in it, so that workers and driver run the same code to the last letter
-whatever is installed over there, and an archive that was made once is used again.
+The name of the archive is a digest of its content. So workers and driver run exactly the same code,
+whatever is installed on the workers, and an archive that was made once is used again.
 """
 
 from __future__ import annotations

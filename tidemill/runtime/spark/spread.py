@@ -1,9 +1,9 @@
 """One pass over a node's rows for several readers: in the worker that makes them, as Arrow blocks.
 
-Each reader has a number: a stage gets the exchange blocks of its ports, what wants the rows as they are
-gets them whole (``ROWS``). The frame of all blocks is kept by Spark for the epoch (few rows, large binary
-values: no row is touched), each reader takes the blocks with its number. Cost: a copy of the blocks, against
-reading and computing the rows again for each reader.
+Each reader has a number. A stage gets the exchange blocks of its ports; a reader that needs the rows
+unchanged gets them whole (``ROWS``). Spark keeps the frame of all blocks for the epoch (few rows with large
+binary values, so no row is touched), and each reader takes the blocks with its number. Cost: a copy of the
+blocks, instead of reading and computing the rows again for each reader.
 """
 
 from __future__ import annotations

@@ -71,8 +71,8 @@ def _excluded(store: StatusStore, found: Json) -> tuple[str, ...]:
 
 
 def _slow(store: StatusStore, stage: StageRun) -> tuple[SlowTask, ...]:
-    """Spark sorts what was killed, or is still to end, behind all that has ended, however long it ran;
-    and a copy that came first may have been the shortest of all."""
+    """Spark sorts killed and running tasks behind all tasks that have ended, independent of how long they
+    ran. A copy of a task that came first may have been the shortest of all."""
     found = store.longest_tasks(stage.stage, stage.attempt, _SLOWEST)
     if stage.copies:
         found += store.longest_tasks(stage.stage, stage.attempt, 2 * stage.copies, "KILLED", "RUNNING")

@@ -1,4 +1,4 @@
-"""Where watermarks are made: in the worker that reads the rows, in the order of the source.
+"""Makes watermarks in the worker that reads the rows, in the order of the source.
 
 A ``WatermarkStage`` adds ``$wm`` to a task's batches, and leaves a ``Control`` for the exchange writer at the
 end of the task (``Handover``). Writer and stage may be two workers of one Spark task, with a projection in
@@ -81,10 +81,10 @@ def _context() -> Any:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class WatermarkStage:
-    """``mark``: the place of the column whose time, less ``delay`` ms, is the watermark; ``rowtime``: of the
-    time attribute; ``kept``: places and names of the columns that go on, before ``$wm``; ``reading``: which
-    of several readings of the source this is. ``splits``: of a source that has some; ``sequence``: then the
-    place of ``$seq``."""
+    """``mark``: the position of the column whose time, less ``delay`` ms, is the watermark; ``rowtime``: the
+    position of the time attribute; ``kept``: positions and names of the columns that are passed on, before
+    ``$wm``; ``reading``: the number of this reading, if the source is read several times. ``splits``: the
+    splits of the source, if it has any; ``sequence``: then the position of ``$seq``."""
 
     source: str
     rowtime: int

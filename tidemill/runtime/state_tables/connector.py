@@ -56,15 +56,15 @@ class SavepointConnector(Connector):
     is_sink = True
     changes_rows = True
 
-    def places(self, options: Mapping[str, str], *, role: str, streaming: bool) -> Mapping[str, str]:
+    def shared_paths(self, options: Mapping[str, str], *, role: str, streaming: bool) -> Mapping[str, str]:
         return {key: options[key] for key in _PLACES if key in options}
 
-    def named_places(self, options: Mapping[str, str]) -> Iterator[tuple[str, str]]:
+    def named_paths(self, options: Mapping[str, str]) -> Iterator[tuple[str, str]]:
         yield from ((key, options[key]) for key in _PLACES if key in options)
 
     def fixed_columns(self, table: CatalogTable, options: Mapping[str, str]) -> tuple[str, ...] | None:
-        """What tells rows apart, and what the state keeps of them by itself. NotSupportedError for a table
-        that lacks columns: they would be NULL in each row that is written."""
+        """The columns that identify rows, and the columns that the state keeps by itself. NotSupportedError
+        for a table that lacks columns: they would be NULL in each written row."""
         savepoint = Savepoint.open(Storage.configured(options[PATH], options))
         if options[TABLE] in ABOUT:
             raise NotSupportedError(f"Rows of '{options[TABLE]}' cannot change: it is about the savepoint.")

@@ -1,8 +1,8 @@
-"""What differs between the state in two savepoints: by table and row, read by the tasks of one query.
+"""The differences between the states in two savepoints, by table and row, read by the tasks of one query.
 
-Operators are the same if they have one id, rows if they have the same keys and values. Where a row lies
-depends on the hash of its key, so a task reads the same range of key groups of both savepoints, and rows need
-not be exchanged. Cost: a read of both; a task holds its range of a table in memory.
+Operators are the same if they have the same id, and rows if they have the same keys and values. The hash
+of a row's key determines its key group. So a task reads the same range of key groups of both savepoints, and
+rows need no exchange. Cost: a read of both; a task holds its range of a table in memory.
 """
 
 from __future__ import annotations

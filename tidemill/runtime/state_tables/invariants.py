@@ -1,6 +1,6 @@
-"""What must hold of the rows of state tables, whoever writes them.
+"""The invariants of the rows of state tables, whoever writes them.
 
-Of records of an aggregation:
+For records of an aggregation:
 
 - A key is there if it has rows: ``COUNT(*)`` is more than 0, and no other count is more than that.
 - Counts are not NULL, and not below 0. Where values were counted, their sum is not NULL; where none were, it

@@ -20,7 +20,7 @@ from tidemill.operators.rows.stored_before import is_mark
 from tidemill.physical.names import free_name
 from tidemill.runtime.checkpoint.operator_schema import OperatorSchema
 from tidemill.runtime.checkpoint.savepoint import STATE, Savepoint
-from tidemill.sql.types import parse_type
+from tidemill.sql.parser import parse_type
 from tidemill.state.arrow_names import arrow_named
 from tidemill.state.layout import Layout
 from tidemill.state.manifest import Manifest, TableEntry, read_manifest
@@ -171,7 +171,7 @@ def _tables(
 def _columns(
     schema: OperatorSchema, table: str, types: Mapping[str, str], entries: list[TableEntry]
 ) -> list[StateColumn]:
-    """Keys first; then values, what is kept of them, and what all such tables have."""
+    """Keys first; then values, their stored parts, and the columns that all such tables have."""
     shape = next((e.shape for e in entries if e.shape is not None), None)
     arguments = match[1].split(", ") if (match := _ARGUMENTS.match(table)) else []
     keys = schema.keys if shape is None else shape.keys

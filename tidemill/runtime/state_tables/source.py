@@ -12,9 +12,9 @@ from pyspark.sql import functions as F
 
 from tidemill.changelog.rowkind import SEQUENCE_COLUMN
 from tidemill.connectors.api import BatchMap, Offset
+from tidemill.connectors.api.source import WholeSource
 from tidemill.connectors.arrow_maps import map_batches
 from tidemill.connectors.task_frames import assigned, task_frame
-from tidemill.connectors.whole_source import WholeSource
 from tidemill.connectors.worker_errors import WorkerError
 from tidemill.errors import StateError
 from tidemill.runtime.state_tables.naming import PARTITION, StateColumn

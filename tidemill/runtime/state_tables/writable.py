@@ -1,4 +1,4 @@
-"""Which tables of state can be written, and what must hold of their rows.
+"""The tables of state that can be written, and the conditions that their rows must meet.
 
 records of a GROUP BY                 rows are added, changed and deleted
 slices of a window aggregation        rows are changed; deleted if the operator has no other table

@@ -67,13 +67,20 @@ class Told:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class TableRules:
-    """What a table of state lets be done to its rows. ``adds``: rows may come whose identity is new.
-    ``derived``: columns that other tables of the operator tell. ``required``: columns without NULL.
-    ``times``: the column that says how often a row is there, '' for none. ``counts``: they are records of an
-    aggregation. ``followers``: tables whose rows go with those of their key. ``kept``: why rows cannot be
-    deleted, '' if they can. ``told``: columns that are compared with other tables, where all rows of a table
-    are written after those of its ``followers``. ``intake``: the operator takes in the rows itself.
-    ``windows``: each row is a window of these, by its end."""
+    """The changes that a table of state allows.
+
+    - ``adds``: rows with a new identity may come.
+    - ``derived``: columns that other tables of the operator determine.
+    - ``required``: columns without NULL.
+    - ``times``: the column with the number of copies of a row, '' if there is none.
+    - ``counts``: the rows are records of an aggregation.
+    - ``followers``: tables whose rows are removed with the rows of their key.
+    - ``kept``: the reason why rows cannot be deleted, '' if they can.
+    - ``told``: columns that are compared with other tables; all rows of a table are written after the rows of
+      its ``followers``.
+    - ``intake``: the operator takes in the rows itself.
+    - ``windows``: each row is one of these windows, by its end.
+    """
 
     layout: Layout
     adds: bool = False

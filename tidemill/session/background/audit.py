@@ -11,7 +11,7 @@ from tidemill.runtime.progress import JobAudited
 from tidemill.runtime.replay.verify import EQUAL, SKIPPED, Finding
 from tidemill.runtime.restarts.job import RestartingJob
 from tidemill.session.context import SessionContext
-from tidemill.session.verification import verifiable, verified
+from tidemill.session.jobs.verification import verifiable, verified
 
 
 @dataclass(slots=True)

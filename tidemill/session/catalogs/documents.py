@@ -6,9 +6,8 @@ from collections.abc import Iterable
 from dataclasses import asdict, dataclass
 from typing import Any
 
-from tidemill.catalog.function import CatalogFunction
 from tidemill.catalog.memory import Database
-from tidemill.catalog.model import CatalogModel
+from tidemill.catalog.objects import CatalogFunction, CatalogModel
 from tidemill.catalog.table import CatalogObject, CatalogTable, CatalogView, Column
 from tidemill.session.catalogs.reading import read
 

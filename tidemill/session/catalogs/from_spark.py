@@ -18,7 +18,7 @@ from tidemill.catalog.kinds import DEFAULT_DATABASE, CatalogDescription, Catalog
 from tidemill.catalog.memory import Database, InMemoryCatalog
 from tidemill.catalog.table import CatalogTable, CatalogView, Column, ObjectPath
 from tidemill.errors import NotSupportedError
-from tidemill.session.dataframe_types import flink_fields
+from tidemill.session.frames.dataframe_types import flink_fields
 from tidemill.types.physical import quote
 
 TYPE = "spark"

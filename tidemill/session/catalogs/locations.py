@@ -3,15 +3,33 @@
 from __future__ import annotations
 
 import os
+from collections.abc import Callable, Iterable
+from dataclasses import dataclass
 from pathlib import Path
 
 from tidemill.catalog.kinds import CatalogStore
 from tidemill.config import table_options
 from tidemill.config.option import Configuration
+from tidemill.config.seal import PLAIN, Seal
 from tidemill.errors import ValidationError
 from tidemill.session.catalogs.file_store import FileCatalogStore
 
+URL = "url"
+"""The option that names the database of a stored catalog."""
 _FILE = "catalogs.db"
+
+
+@dataclass(frozen=True, slots=True)
+class Place:
+    """The database of a stored catalog. ``seal`` encrypts the documents in it."""
+
+    url: str
+    seal: Seal = PLAIN
+
+
+Placed = Callable[[str, Iterable[str]], Place]
+"""Gives the place for a catalog's option 'url' ('' if the catalog has none) and the files that the URL
+names."""
 
 
 def state_directory() -> str:

@@ -17,7 +17,7 @@ from typing import Any, TypeVar, cast, get_args, get_origin, get_type_hints
 
 from tidemill.catalog.table import CatalogTable, CatalogView
 from tidemill.errors import StateError, TidemillError
-from tidemill.sql.types import parse_type
+from tidemill.sql.parser import parse_type
 from tidemill.types import logical as t
 
 T = TypeVar("T")

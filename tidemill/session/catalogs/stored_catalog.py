@@ -21,7 +21,7 @@ from tidemill.catalog.kinds import DEFAULT_DATABASE, CatalogDescription
 from tidemill.catalog.memory import Database, InMemoryCatalog
 from tidemill.session.catalogs.database import database_files, engine, said
 from tidemill.session.catalogs.documents import database_document, restored_databases
-from tidemill.session.catalogs.stored import URL, Place, Placed
+from tidemill.session.catalogs.locations import URL, Place, Placed
 
 _WHAT = "The catalogs' database"
 _METADATA = sa.MetaData()

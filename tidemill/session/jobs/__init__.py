@@ -1,3 +1,4 @@
-"""Jobs as a session has them: what each of them can do (``job``), PyFlink's client of one (``client``), and
-those that its statements have started (``started``).
+"""The jobs of a session: the interface of a job (``job``), PyFlink's client of a job (``client``), the jobs
+that statements have started (``started``), the query in a job's record (``kept_query``), and VERIFY JOB
+(``verification``).
 """

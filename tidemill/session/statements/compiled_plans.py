@@ -20,7 +20,7 @@ from tidemill.files.systems import SETTINGS
 from tidemill.plan.nodes import Sink
 from tidemill.session import inserts, planning, snapshot
 from tidemill.session.context import SessionContext
-from tidemill.session.kept_query import RecordingSession
+from tidemill.session.jobs.kept_query import RecordingSession
 from tidemill.session.result import TableResult, ok
 from tidemill.session.statements import plan_files
 from tidemill.sql import statements as s

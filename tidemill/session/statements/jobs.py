@@ -14,8 +14,8 @@ from tidemill.runtime.restarts.job import RestartingJob
 from tidemill.session import execution, inserts, planning
 from tidemill.session.context import SessionContext
 from tidemill.session.jobs.started import StartedJob
+from tidemill.session.jobs.verification import verified
 from tidemill.session.result import TableResult, listing, ok
-from tidemill.session.verification import verified
 from tidemill.sql import statements as s
 from tidemill.types.logical import STRING, Field, LocalZonedTimestampType
 

@@ -12,9 +12,10 @@ from dataclasses import replace
 from tidemill.catalog.manager import quoted
 from tidemill.catalog.table import CatalogObject, CatalogTable, ObjectPath, Upkeep
 from tidemill.errors import NotSupportedError, ValidationError
-from tidemill.session import execution, inserts, planning, view_text
+from tidemill.session import execution, inserts, planning
 from tidemill.session.context import SessionContext
 from tidemill.session.result import TableResult, ok
+from tidemill.session.schema import view_text
 from tidemill.session.schema.precision import cut_times
 from tidemill.session.statements import create_table_as, jobs
 from tidemill.sql import statements as s

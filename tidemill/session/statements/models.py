@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from dataclasses import replace
 
 from tidemill.catalog.manager import quoted
-from tidemill.catalog.model import CatalogModel
+from tidemill.catalog.objects import CatalogModel
 from tidemill.catalog.table import Column
 from tidemill.errors import ValidationError
 from tidemill.session.context import SessionContext

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from tidemill.catalog.function import CatalogFunction
 from tidemill.catalog.memory import Database
+from tidemill.catalog.objects import CatalogFunction
 from tidemill.errors import NotSupportedError, ValidationError
 from tidemill.session.context import SessionContext
 from tidemill.session.result import TableResult, ok

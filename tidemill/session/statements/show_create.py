@@ -7,12 +7,13 @@ from collections.abc import Iterable, Mapping
 
 from tidemill.catalog.manager import quoted
 from tidemill.catalog.memory import InMemoryCatalog
-from tidemill.catalog.model import CatalogModel
+from tidemill.catalog.objects import CatalogModel
 from tidemill.catalog.table import CatalogTable, CatalogView, Column, ColumnKind, Upkeep
 from tidemill.config.secrets import shown_value
-from tidemill.session import planning, view_text
+from tidemill.session import planning
 from tidemill.session.context import SessionContext
 from tidemill.session.result import TableResult, listing
+from tidemill.session.schema import view_text
 from tidemill.session.schema.expression_text import canonical
 from tidemill.session.statements.describe import metadata_suffix
 from tidemill.types.logical import MAX_LENGTH, STRING, Field, LogicalType

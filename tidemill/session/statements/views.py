@@ -7,9 +7,10 @@ from dataclasses import replace
 from tidemill.catalog.manager import quoted
 from tidemill.catalog.table import CatalogView, ObjectPath
 from tidemill.errors import NotSupportedError, Position, ValidationError
-from tidemill.session import planning, view_text
+from tidemill.session import planning
 from tidemill.session.context import SessionContext
 from tidemill.session.result import TableResult, ok
+from tidemill.session.schema import view_text
 from tidemill.sql import statements as s
 
 

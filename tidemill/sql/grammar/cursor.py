@@ -226,6 +226,9 @@ class Cursor:
         return self.text[token.start : self.previous.end]
 
 
+_QUERY_STARTS = ("SELECT", "VALUES", "WITH")
+
+
 @dataclass(frozen=True, slots=True)
 class Parentheses:
     """By a token's index: ``_opened``, how many open in a row from there; ``_behind``, of one that opens, the
@@ -253,3 +256,15 @@ class Parentheses:
     def behind(self, index: int) -> int:
         """EOF's index where none closes it."""
         return self._behind[index]
+
+
+def at_query(cursor: Cursor) -> bool:
+    """Whether a query starts here, also behind opening parentheses."""
+    ahead = cursor.parentheses.opened(cursor.index)
+    word = cursor.peek(ahead).upper
+    return word in _QUERY_STARTS or (word == "TABLE" and cursor.peek(ahead + 1).upper != "(")
+
+
+def behind_parenthesis(cursor: Cursor, ahead: int) -> Token:
+    """The token behind the parenthesis that opens ``ahead`` tokens from here; EOF if none closes it."""
+    return cursor.peek(cursor.parentheses.behind(cursor.index + ahead) - cursor.index)

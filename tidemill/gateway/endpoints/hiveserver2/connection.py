@@ -15,8 +15,7 @@ from thriftpy2.thrift import TApplicationException
 
 from tidemill.errors import InternalError, TidemillError
 from tidemill.gateway.endpoints.hiveserver2 import http, sasl, sessions, statements, status
-from tidemill.gateway.endpoints.hiveserver2.caller import Caller, GoneError
-from tidemill.gateway.endpoints.hiveserver2.logs import Logs
+from tidemill.gateway.endpoints.hiveserver2.caller import Caller, GoneError, Logs
 from tidemill.gateway.endpoints.hiveserver2.metadata import QUERIES, metadata_method
 from tidemill.gateway.endpoints.hiveserver2.stream import ClosedError, Stream
 from tidemill.gateway.endpoints.hiveserver2.structs import call_structs

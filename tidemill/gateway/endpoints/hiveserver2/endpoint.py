@@ -12,8 +12,8 @@ from dataclasses import dataclass, field
 from tidemill.config import hiveserver2_options as h
 from tidemill.config.option import Configuration
 from tidemill.gateway.endpoints.entrance import Entrance
+from tidemill.gateway.endpoints.hiveserver2.caller import Logs
 from tidemill.gateway.endpoints.hiveserver2.connection import Connection
-from tidemill.gateway.endpoints.hiveserver2.logs import Logs
 from tidemill.gateway.endpoints.hiveserver2.stream import ClosedError, Stream
 from tidemill.gateway.endpoints.hiveserver2.structs import structs
 from tidemill.gateway.security.access import Access

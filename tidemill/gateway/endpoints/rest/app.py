@@ -21,10 +21,10 @@ from starlette.types import Receive, Scope, Send
 
 from tidemill.config.gateway_options import MAX_REQUEST, METRICS_USERS
 from tidemill.gateway.endpoints.http_server import body_of
+from tidemill.gateway.endpoints.rest.authentication import Authentication
 from tidemill.gateway.endpoints.rest.call import NEWEST, Call
 from tidemill.gateway.endpoints.rest.console import HOME, Console, go_home
 from tidemill.gateway.endpoints.rest.console_api import API, HANDLERS
-from tidemill.gateway.endpoints.rest.door import Door
 from tidemill.gateway.endpoints.rest.errors import HttpError, response
 from tidemill.gateway.endpoints.rest.events import EVENTS, changes
 from tidemill.gateway.endpoints.rest.handlers import JSON, Binary
@@ -45,17 +45,17 @@ class Application:
 
     gateway: Gateway
     longest: int
-    door: Door
+    authentication: Authentication
     threads: Threads = field(default_factory=Threads)
     _app: Starlette = field(init=False)
 
     def __post_init__(self) -> None:
         api = [RestRoute(method, path, handler) for (method, path), handler in HANDLERS.items()]
-        passes = Route("/pass", _pass(self.threads, self.door), methods=["POST", "DELETE"])
+        passes = Route("/pass", _pass(self.threads, self.authentication), methods=["POST", "DELETE"])
         routes: list[BaseRoute] = [
             *(Mount(f"/v{n}", routes=self._of_version(n)) for n in range(1, NEWEST + 1)),
             Mount(API, routes=[*(self._route(route, NEWEST) for route in _named_first(api)), passes]),
-            *_pages(self.gateway, self.threads, self.door),
+            *_pages(self.gateway, self.threads, self.authentication),
             *self._of_version(NEWEST),
         ]
         handlers = {404: _not_found, 405: _not_found, HttpError: _failed}
@@ -98,7 +98,7 @@ class Application:
         streams = "token" in request.path_params and EVENTS in accept
         call = Call(
             version=version,
-            user=await _user(self.door, self.threads, request),
+            user=await _user(self.authentication, self.threads, request),
             parameters=request.path_params,
             query=request.query_params,
             body=b"" if streams else await body_of(request, self.longest, MAX_REQUEST.key),
@@ -140,26 +140,32 @@ def _continued(call: Call, headers: Mapping[str, str]) -> Call:
     return call.at_token(last) if last else call
 
 
-async def _user(door: Door, threads: Threads, request: Request) -> str:
+async def _user(authentication: Authentication, threads: Threads, request: Request) -> str:
     """The request's user. Called before the body is read, so that a refused client sends none."""
     headers, address = request.headers, request.client.host if request.client else ""
-    return await threads.run(door.user, headers, address) if door.asks else door.user(headers, address)
+    return (
+        await threads.run(authentication.user, headers, address)
+        if authentication.asks
+        else authentication.user(headers, address)
+    )
 
 
-def _pages(gateway: Gateway, threads: Threads, door: Door) -> list[Route]:
+def _pages(gateway: Gateway, threads: Threads, authentication: Authentication) -> list[Route]:
     """The console's files are public; its data need a user."""
     files = Console.read()
-    routes = [Route(path, _metrics(gateway, threads, door)) for path in ("/metrics", "/metrics.json")]
+    routes = [
+        Route(path, _metrics(gateway, threads, authentication)) for path in ("/metrics", "/metrics.json")
+    ]
     routes += [Route(f"{HOME}{{path:path}}", files.answer), Route("/console", go_home), Route("/", go_home)]
     return routes
 
 
-def _pass(threads: Threads, door: Door) -> Answering:
+def _pass(threads: Threads, authentication: Authentication) -> Answering:
     """POST creates a pass for an authenticated user, DELETE revokes it."""
 
     async def respond(request: Request) -> Response:
-        user = await _user(door, threads, request)
-        passes = door.access.passes
+        user = await _user(authentication, threads, request)
+        passes = authentication.access.passes
         if request.method == "POST":
             return Response(json.dumps({"pass": passes.issue(user)}), media_type=JSON, headers=_UNKEPT)
         passes.revoke(request.headers.get("authorization", "").partition(" ")[2].strip())
@@ -168,13 +174,13 @@ def _pass(threads: Threads, door: Door) -> Answering:
     return respond
 
 
-def _metrics(gateway: Gateway, threads: Threads, door: Door) -> Answering:
+def _metrics(gateway: Gateway, threads: Threads, authentication: Authentication) -> Answering:
     """Serves metrics. With authentication a user sees only his jobs, except users who may see all."""
     watching = {name.strip() for name in gateway.config.read(METRICS_USERS).split(",")} - {""}
 
     async def respond(request: Request) -> Response:
-        user = await _user(door, threads, request)
-        now, whose = gateway.now(), user if door.asks and user not in watching else None
+        user = await _user(authentication, threads, request)
+        now, whose = gateway.now(), user if authentication.asks and user not in watching else None
         if request.url.path.endswith(".json"):
             return Response(json.dumps(gateway.metrics.as_json(now, whose)), media_type=JSON)
         return Response(gateway.metrics.as_text(now, whose), media_type=TEXT_FORMAT)

@@ -9,7 +9,7 @@ from tidemill.config.option import Configuration
 from tidemill.gateway.endpoints.entrance import Entrance
 from tidemill.gateway.endpoints.http_server import HttpServer
 from tidemill.gateway.endpoints.rest.app import Application
-from tidemill.gateway.endpoints.rest.door import Door
+from tidemill.gateway.endpoints.rest.authentication import Authentication
 from tidemill.gateway.security.access import is_loopback
 from tidemill.gateway.service.service import Gateway
 
@@ -28,9 +28,9 @@ class RestEndpoint:
     def start(self) -> None:
         opened = _ENTRANCE.opened(self.gateway, self.config)
         self.address = opened.address("https" if opened.tls else "http")
-        door = Door(opened.access, local=is_loopback(opened.host))
+        authentication = Authentication(opened.access, local=is_loopback(opened.host))
         self._application = Application(
-            gateway=self.gateway, longest=self.config.read(g.MAX_REQUEST).bytes, door=door
+            gateway=self.gateway, longest=self.config.read(g.MAX_REQUEST).bytes, authentication=authentication
         )
         self._server = HttpServer(
             application=self._application,

@@ -1,5 +1,5 @@
-"""Rows with the windows that they lie in, over Arrow batches: what ``runtime.compile.window_text`` says to
-Spark, for rows that are in a worker of ours already, and stay there.
+"""Rows with their windows, over Arrow batches: the same windows as ``runtime.compile.window_text`` gives in
+Spark SQL, for rows that are in a Python worker and stay there.
 
 One row for every window, in the order of the rows; none for a row without a time. Cost: as many rows as there
 are windows, in batches of ``_ROWS`` or so.

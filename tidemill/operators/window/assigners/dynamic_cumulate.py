@@ -1,13 +1,13 @@
-"""Which rows are in one window that grows: DYNAMIC_CUMULATE, whose windows rows open and which show at every
-step what they hold.
+"""Assigns rows to windows that grow (DYNAMIC_CUMULATE): rows open these windows, and the windows emit their
+content at every step.
 
-A window takes rows in as a session does (see ``merging``), from the first one's time floored to the step.
-What it has shown stays: where a row brings two windows together, or makes one begin earlier, what they were
-ends with the step that had been shown when the row came, and what they become shows the steps after it. Such
-rows come behind a step that was shown; where there are none, all rows that meet are one window.
+A window takes in rows as a session does (see ``merging``), from the time of its first row floored to the
+step. Emitted results stay. If a row brings two windows together, or makes a window begin earlier, the old
+windows end with the step that was emitted when the row came, and the new window emits the steps after it.
+Such rows are behind an emitted step. If there are none, all rows that meet are one window.
 
-Cost: that of sessions, twice where rows come behind a step that was shown. Only the windows in which such a
-row may have met two are gone through one by one.
+Cost: as for sessions, and twice that if rows come behind an emitted step. Only the windows in which such a
+row may have joined two windows are processed one by one.
 """
 
 from __future__ import annotations

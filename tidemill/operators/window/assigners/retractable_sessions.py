@@ -1,8 +1,8 @@
-"""Which rows are one session, where rows are taken back: sessions are of the rows that are left.
+"""Assigns rows to sessions if rows can be taken back: a session consists of the remaining rows.
 
-A row taken back takes its time with it, unless other rows of its key have the same: its session may get
-shorter, fall apart or be gone. Besides that a session grows, ends and is late for as in ``merging``: one by
-one in the order rows came, and vectorised where no order can matter.
+A retracted row removes its time, unless other rows of its key have the same time. Then its session may get
+shorter, fall apart or disappear. Otherwise sessions grow and end, and rows are late, as in ``merging``: one
+by one in the order of arrival, and vectorised if the order cannot matter.
 """
 
 from __future__ import annotations

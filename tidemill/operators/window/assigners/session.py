@@ -1,8 +1,8 @@
-"""Which rows are one session: rows of a key whose spans [time, time + gap) overlap or touch.
+"""Assigns rows to sessions: rows of a key whose spans [time, time + gap) overlap or touch.
 
-Sessions grow row by row, in the order rows came, and are gone once the watermark has reached their last
-millisecond: a row that comes later meets only those that are still open. A row that meets one is never
-late; one that meets none is late if its own span has come to its end.
+Sessions grow row by row, in the order of arrival, and are gone when the watermark has reached their last
+millisecond: a later row meets only sessions that are still open. A row that meets a session is never late. A
+row that meets none is late if its own span has ended.
 
 Cost: that of ``spans``.
 """

@@ -1,10 +1,10 @@
-"""Spans of a key that may be one window, where rows make the windows.
+"""Spans of a key that may belong to one window, if rows determine the windows.
 
-A row's span goes from its time to a gap behind it; that of an open window from its first row to its end.
-Spans that touch, or are linked by others that do, are a *cluster*. Windows lie within clusters. In most
-clusters all spans are one window: nothing but time tells them apart. Only where a row came behind the
-watermark, and something near it may have been gone by then, the order of rows matters: such clusters are
-``mixed``, and gone through one by one.
+A row's span goes from its time to a gap behind it; an open window's span goes from its first row to its
+end. Spans that touch, directly or through other spans, are a *cluster*. Windows lie within clusters. In most
+clusters all spans are one window, because only time separates windows. If a row came behind the watermark,
+and something near it may already have been gone, the order of rows matters. Such clusters are ``mixed``, and
+processed one by one.
 
 Cost: two sorts.
 """
@@ -121,8 +121,8 @@ def clusters_of(spans: Spans) -> Ints:
 
 
 def may_meet_the_gone(spans: Spans, late: Mask) -> Ints:
-    """Rows, not late by themselves, for which a span of their key that they touch had ended: without such
-    a span no session that they touch is gone. (Its end lies between the row's time and the watermark.)"""
+    """Rows that are not late by themselves, but touch a span of their key that had ended. Without such a span
+    no session that they touch is gone. (The span's end lies between the row's time and the watermark.)"""
     behind = np.flatnonzero(~late & (spans.starts - 1 <= spans.marks))
     behind = behind[behind >= spans.stored]
     if len(behind) == 0:

@@ -186,9 +186,9 @@ class Accumulated:
         return pa.table([columns[name] for name in self.schema.names], schema=self.schema)
 
     def runs(self, pieces: pa.Table, segments: Ints, first: Ints, last: Ints) -> pa.Table:
-        """What each run of places ``first`` to ``last``, of one of ``segments``, holds: one record, as the
-        window of that number (the index in ``first``). Cost: a merge of all pieces and one of all runs for
-        every doubling of the longest."""
+        """The content of each run of positions ``first`` to ``last`` within one of the ``segments``: one
+        record, as the window of that number (the index in ``first``). Cost: a merge of all pieces and a merge
+        of all runs for every doubling of the longest run."""
         size, lengths = len(pieces), last - first + 1
         columns = {name: single(pieces.column(name)).take(pa.array(first)) for name, _ in self.keys}
         columns[END] = pa.array(np.arange(len(first), dtype=np.int64))

@@ -19,7 +19,7 @@ import pyarrow as pa
 
 from tidemill.changelog.batch import contiguous
 from tidemill.changelog.columns import Ints, Mask, Vec, single, to_arrow, vector
-from tidemill.operators.rows.numbered_keys import Keys
+from tidemill.operators.rows.keyed_values import Keys
 from tidemill.operators.window.store.partial_aggregates import END, Accumulated, PartialAggregates, ends_of
 from tidemill.state.layout import Layout
 from tidemill.state.run import WEIGHT

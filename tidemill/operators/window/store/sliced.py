@@ -1,11 +1,12 @@
-"""What windows keep by slice, in one epoch.
+"""The state that windows keep by slice, in one epoch.
 
-A window is made of slices (see ``assigners``), and what is kept of a slice serves all windows that contain
-it. *Strays* are kept by window: they came when the row's own source had gone on beyond earlier windows of its
-slice, for which other sources are still waited for.
+A window consists of slices (see ``assigners``), and the state of a slice serves all windows that contain
+it. *Strays* are kept by window: they came when the row's own source was already beyond earlier windows of its
+slice, while other sources were still waited for.
 
-Cost of an epoch: the slices it touches, and the pieces of the windows that end. What no later window needs
-goes without being read (see ``state.timeline``); a CUMULATE's slices become one once they are shut.
+Cost of an epoch: the slices that it touches, and the pieces of the windows that end. Slices that no later
+window needs are removed without being read (see ``state.timeline``). The slices of a CUMULATE become one
+slice when they are shut.
 """
 
 from __future__ import annotations

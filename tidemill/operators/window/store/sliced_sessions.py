@@ -15,7 +15,7 @@ import pyarrow as pa
 from tidemill.changelog.columns import Ints, Vec, single, to_arrow, vector
 from tidemill.changelog.hashing import hash_columns
 from tidemill.changelog.watermarks import NONE
-from tidemill.operators.rows.numbered_keys import Keys
+from tidemill.operators.rows.keyed_values import Keys
 from tidemill.operators.window.store.partial_aggregates import END, PartialAggregates
 from tidemill.operators.window.store.sessions import SESSION, Open, SessionState, Tables, matching
 from tidemill.state.layout import Layout

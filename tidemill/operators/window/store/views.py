@@ -1,10 +1,11 @@
-"""What windows of one start show at several ends: each holds what those before it hold, and more.
+"""The results at several ends of windows with one start: each window holds the rows of the windows that end
+before it, and more.
 
-Their pieces are brought into order once, and a result is made for every piece at which something is shown,
-not for every end: a window that shows what it has at ends without rows shows the same result again. Cost: a
-merge of all pieces for every doubling of the longest window (see ``PartialAggregates.prefixes``), and what is
-shown. Where rows are kept for DISTINCT each value counts where it first is, so that they merge as well; other
-rows that are kept are gone through anew for every result.
+The pieces are sorted once. A result is made for every piece at which a result is emitted, not for every
+end: at an end without rows a window emits the same result again. Cost: a merge of all pieces for every
+doubling of the longest window (see ``PartialAggregates.prefixes``), and the emitted results. If rows are kept
+for DISTINCT, each value counts at its first row, so these rows merge as well. Other kept rows are processed
+again for every result.
 """
 
 from __future__ import annotations

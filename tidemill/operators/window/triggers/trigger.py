@@ -1,12 +1,13 @@
-"""When windows show what they have.
+"""The times at which windows emit their results.
 
-Every trigger shows a window at its end. ``AT_END`` never shows it again. Others may show it early, before its
-end, and late, after its end, until ``lateness`` ms have passed beyond it; then the window is shut: it can
-change no more, and its state goes. With ``AT_END`` a window is shut at its end.
+Every trigger emits a window at its end. ``AT_END`` never emits it again: the window is shut at its end.
+Other triggers may emit it early, before its end, and late, after its end, until ``lateness`` ms have passed
+beyond the end. Then the window is shut: it can no longer change, and its state is removed.
 
-``early`` and ``late`` are the most milliseconds of processing time that a change waits to be shown; with 0
-the change is shown in its own epoch. The waits end at multiples of their own length (``due``), the same for
-all windows: many waiting windows are due together, and a window is asked for once."""
+``early`` and ``late`` are the most milliseconds of processing time that a change waits; with 0 the change
+is emitted in its own epoch. The waits end at multiples of their own length (``due``), which are the same for
+all windows. So many waiting windows are due together, and each window is asked for once.
+"""
 
 from __future__ import annotations
 

@@ -9,7 +9,7 @@ from __future__ import annotations
 from tidemill.config.optimizer_options import AGG_PHASE_STRATEGY, INCREMENTAL_AGG_ENABLED
 from tidemill.physical import nodes as p
 from tidemill.physical.aggregates.parts import is_averaged
-from tidemill.physical.context import PlannerContext
+from tidemill.physical.conversion import PlannerContext
 from tidemill.physical.explain.view.distinct_split import halves, window_halves
 from tidemill.physical.explain.view.nodes import bundled_join
 from tidemill.physical.explain.view.two_phase import two_phases

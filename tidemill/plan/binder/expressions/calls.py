@@ -6,13 +6,15 @@ The only place that turns a ``SignatureError`` into a ValidationError with the c
 from __future__ import annotations
 
 from collections.abc import Mapping
+from dataclasses import dataclass, replace
 
 from tidemill.errors import NotSupportedError, Position, ValidationError
 from tidemill.functions.api import GROUPED, AggregateFunction, Argument, Resolved, Resolver, SignatureError
 from tidemill.plan.binder.environment import Environment
 from tidemill.plan.binder.expressions import literals
 from tidemill.plan.binder.expressions.function_hints import function_hint
-from tidemill.plan.expressions import Call, Cast, Expr, Literal
+from tidemill.plan.expressions import Call, Cast, Expr, FieldAccess, Literal
+from tidemill.plan.rewrite import map_expr
 from tidemill.types import logical as t
 
 Options = tuple[tuple[str, str], ...]
@@ -115,3 +117,31 @@ _FAMILIES: tuple[tuple[tuple[type[t.LogicalType], ...], str], ...] = (
 def family_text(kind: t.LogicalType) -> str:
     """The type family, as Flink names it in signatures of unknown functions."""
     return next((text for family, text in _FAMILIES if isinstance(kind, family)), "ANY")
+
+
+@dataclass(frozen=True, slots=True)
+class Retype:
+    """Derives types again after an input became nullable, as by an outer join or GROUPING SETS: resolves
+    every call again from its arguments. Without an environment it changes nothing."""
+
+    environment: Environment | None
+
+    @classmethod
+    def none(cls) -> Retype:
+        return cls(None)
+
+    def fix(self, expr: Expr) -> Expr:
+        return expr if self.environment is None else map_expr(expr, self._one)
+
+    def _one(self, expr: Expr) -> Expr:
+        assert self.environment is not None
+        if isinstance(expr, Call):
+            return call(self.environment, expr.function, expr.args, None, expr.options)
+        if isinstance(expr, Cast) and expr.operand.type.nullable:
+            return replace(expr, type=expr.type.with_nullable(True))
+        if isinstance(expr, FieldAccess):
+            row = expr.operand.type
+            assert isinstance(row, t.RowType)
+            field_type = row.fields[expr.index].type
+            return replace(expr, type=field_type.with_nullable(field_type.nullable or row.nullable))
+        return expr

@@ -19,8 +19,8 @@ from tidemill.plan import nodes as n
 from tidemill.plan.binder.expressions import calls, literals
 from tidemill.plan.binder.expressions.binding import ExpressionBinder
 from tidemill.plan.expressions import AggregateCall, Expr
+from tidemill.plan.nodes import ScalarSubquery
 from tidemill.plan.rules.construct import column, project
-from tidemill.plan.subquery_expressions import ScalarSubquery
 from tidemill.sql.positions import position_of
 from tidemill.types import logical as t
 

@@ -15,7 +15,7 @@ from tidemill.plan.binder.expressions.binding import ExpressionBinder, Handler
 from tidemill.plan.binder.expressions.calls import coerce
 from tidemill.plan.binder.naming import all_columns
 from tidemill.plan.expressions import Expr
-from tidemill.plan.subquery_expressions import Exists, InSubquery, ScalarSubquery
+from tidemill.plan.nodes import Exists, InSubquery, ScalarSubquery
 from tidemill.sql.positions import position_of
 from tidemill.types import logical as t
 

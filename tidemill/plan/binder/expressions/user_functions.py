@@ -16,8 +16,8 @@ from tidemill.plan.binder.context import Context
 from tidemill.plan.binder.environment import Environment
 from tidemill.plan.binder.expressions import calls
 from tidemill.plan.expressions import Expr, UserCall
+from tidemill.sql.parser import parse_type
 from tidemill.sql.positions import position_of
-from tidemill.sql.types import parse_type
 from tidemill.types import logical as t
 from tidemill.user_functions.aggregates import BoundAggregate
 from tidemill.user_functions.calls import BoundScalar, BoundTable

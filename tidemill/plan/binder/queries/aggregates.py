@@ -21,7 +21,7 @@ from tidemill.errors import NotSupportedError, Position, ValidationError
 from tidemill.plan import nodes as n
 from tidemill.plan.binder.columns import Columns, column_name
 from tidemill.plan.binder.expressions import literals
-from tidemill.plan.binder.expressions.retype import Retype
+from tidemill.plan.binder.expressions.calls import Retype
 from tidemill.plan.binder.queries.pending import AggregateExpr, GroupingExpr
 from tidemill.plan.binder.scope import unique_name
 from tidemill.plan.expanded_windows import below_windows

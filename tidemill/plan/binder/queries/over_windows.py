@@ -11,7 +11,7 @@ from tidemill.errors import NotSupportedError, ValidationError
 from tidemill.plan import nodes as n
 from tidemill.plan.binder.columns import Columns, column_name
 from tidemill.plan.binder.context import is_streaming
-from tidemill.plan.binder.expressions import calls, constants, user_functions
+from tidemill.plan.binder.expressions import calls, literals, user_functions
 from tidemill.plan.binder.expressions.binding import Clause, ExpressionBinder, Handler
 from tidemill.plan.binder.expressions.functions import aggregate_arguments, separator_option
 from tidemill.plan.binder.naming import all_columns
@@ -213,7 +213,7 @@ def _bound(binder: ExpressionBinder, rows: bool, value: object, side: object) ->
 
 
 def _distance(binder: ExpressionBinder, rows: bool, value: exp.Expr) -> int:
-    distance = constants.whole_number(binder.bind(value))
+    distance = literals.whole_number(binder.bind(value))
     if distance is None and not rows:
         message = "A RANGE frame whose bound is not a constant whole number or interval is not supported"
         raise NotSupportedError(message, position=position_of(value))

@@ -18,7 +18,7 @@ from tidemill.plan.binder import hints
 from tidemill.plan.binder.columns import Columns
 from tidemill.plan.binder.context import BoundQuery, Context
 from tidemill.plan.binder.expressions.binding import Clause, ExpressionBinder, QueryBinder, row_field
-from tidemill.plan.binder.expressions.retype import Retype
+from tidemill.plan.binder.expressions.calls import Retype
 from tidemill.plan.binder.naming import derived_name
 from tidemill.plan.binder.queries import aggregates, group_windows, grouping, ordering, over_windows
 from tidemill.plan.binder.queries.pending import AggregateExpr, OverExpr, contains

@@ -17,7 +17,7 @@ from tidemill.plan import nodes as n
 from tidemill.plan.binder.columns import Columns
 from tidemill.plan.binder.context import BoundQuery, Context, is_streaming
 from tidemill.plan.binder.expressions.binding import Clause, ExpressionBinder, Handler, QueryBinder
-from tidemill.plan.binder.expressions.constants import whole_number
+from tidemill.plan.binder.expressions.literals import whole_number
 from tidemill.plan.binder.naming import column_aliases, with_column_names
 from tidemill.plan.binder.queries.ordering import direction
 from tidemill.plan.binder.queries.pending import AggregateExpr
@@ -25,6 +25,7 @@ from tidemill.plan.binder.relations import pattern_text
 from tidemill.plan.binder.relations.tables import Source, bind_derived, bind_table, named_source
 from tidemill.plan.binder.scope import Relation, Scope, nearest
 from tidemill.plan.expressions import Expr, InputRef, Literal, OuterRef, SortKey, UserCall
+from tidemill.plan.nodes import Exists, InSubquery, ScalarSubquery
 from tidemill.plan.patterns import (
     EVERY,
     AfterMatch,
@@ -34,7 +35,6 @@ from tidemill.plan.patterns import (
     PatternVariable,
 )
 from tidemill.plan.rewrite import map_down, move_inputs
-from tidemill.plan.subquery_expressions import Exists, InSubquery, ScalarSubquery
 from tidemill.sql.positions import position_of
 from tidemill.types import logical as t
 

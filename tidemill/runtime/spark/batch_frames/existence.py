@@ -11,14 +11,35 @@ from dataclasses import dataclass
 from tidemill.physical.batch.nodes import Aggregate, Join
 from tidemill.physical.nodes import Calc, PhysicalNode
 from tidemill.physical.tree import walk
-from tidemill.plan.expressions import Expr, InputRef, Literal
+from tidemill.plan.expressions import Call, Expr, InputRef, Literal
 from tidemill.plan.nodes import JoinKind
 from tidemill.plan.predicates import conjuncts
-from tidemill.runtime.spark.batch_frames.equality import compares_alike, equal_sides
+from tidemill.plan.rewrite import input_indexes
 from tidemill.runtime.spark.batch_frames.relation import Relation, aliased
 from tidemill.runtime.spark.expressions import Translator
 from tidemill.spark_internals.class_names import PUSH_PROJECTION_THROUGH_UNION
+from tidemill.types.logical import APPROXIMATE_TYPES, COLLECTION_TYPES, INTEGER_TYPES
 from tidemill.types.physical import quote, spark_type
+
+
+def equal_sides(part: Expr, width: int) -> tuple[Expr, Expr] | None:
+    """What ``part`` says to be equal, of the left (the first ``width`` columns) and of the right side."""
+    if not isinstance(part, Call) or part.function != "=":
+        return None
+    for left, right in (part.args, part.args[::-1]):
+        own, other = input_indexes(left), input_indexes(right)
+        if own and other and max(own) < width <= min(other):
+            return left, right
+    return None
+
+
+def compares_alike(own: Expr, other: Expr) -> bool:
+    """Whether Spark's IN and EXISTS compare values of these types as ours do."""
+    kinds = own.type, other.type
+    whole = all(isinstance(kind, INTEGER_TYPES) for kind in kinds)
+    alike = spark_type(own.type) == spark_type(other.type)
+    return whole or (alike and not isinstance(own.type, (*APPROXIMATE_TYPES, *COLLECTION_TYPES)))
+
 
 BESIDE_UNIONS = {
     # Spark's rule loses the columns that EXISTS compares when it moves the column below a union.
@@ -31,9 +52,9 @@ _ROW, _MEMBER = "`$l`", "`$r`"
 
 @dataclass(frozen=True, slots=True)
 class Existence:
-    """``members``: the node whose rows are looked for; ``pairs``: an expression over the left's columns and
-    the column of ``members`` that it must equal; ``shown``: by column of the join's right side the pair
-    whose value it has, None for the mark."""
+    """``members``: the node whose rows are looked up. ``pairs``: an expression over the left's columns, and
+    the column of ``members`` that it must equal. ``shown``: by column of the join's right side the pair with
+    its value, None for the mark."""
 
     members: PhysicalNode
     pairs: tuple[tuple[Expr, int], ...]

@@ -325,7 +325,8 @@ class BatchFrames:
         return united([self.rows(x, sequenced) for x in self._branches(node)], names)
 
     def _branches(self, union: p.Union) -> list[p.PhysicalNode]:
-        """What a union and those in it read, in order; one that others read, too, is a frame of its own."""
+        """The inputs of a union and of the unions in it, in order. A union that has other readers, too, is a
+        frame of its own."""
         found: list[p.PhysicalNode] = []
         waiting: list[p.PhysicalNode] = [union]
         while waiting:

@@ -1,12 +1,13 @@
 """Joins in batch: Spark's joins of relations.
 
-A semi join that looks for values among few is Spark's IN: Spark does more with conditions than with joins.
-Other semi and anti joins by equalities are its [NOT] EXISTS.
+A semi join that looks up values among few is Spark's IN, because Spark optimises conditions better than
+joins. Other semi and anti joins by equalities are its [NOT] EXISTS.
 
-NOT IN is true for a row whose value equals no value of the other side, unless a value is NULL there, or the
-row's own is and there is any row. Where one value is compared and the other side is small it is Spark's own.
-Otherwise three anti joins by hash, of which the last two concern NULLs only: where a column
-cannot be NULL its part is left out, and what else must hold for two rows to match holds in all three.
+NOT IN is true for a row whose value equals no value of the other side. It is not true if the other side
+has a NULL, or if the row's own value is NULL and the other side has any row. If one value is compared and the
+other side is small, the join is Spark's own NOT IN. Otherwise it is three anti joins by hash. The last two
+concern only NULLs: the part of a column that cannot be NULL is left out. Further conditions for a match apply
+in all three.
 """
 
 from __future__ import annotations
@@ -26,7 +27,7 @@ from tidemill.plan.nodes import JoinKind
 from tidemill.plan.predicates import conjunction, conjuncts
 from tidemill.plan.rules.construct import predicate
 from tidemill.plan.rules.determinism import drawn_by, has_user_call
-from tidemill.runtime.spark.batch_frames.equality import compares_alike, equal_sides
+from tidemill.runtime.spark.batch_frames.existence import compares_alike, equal_sides
 from tidemill.runtime.spark.batch_frames.relation import NO_COLUMN, Relation, aliased
 from tidemill.runtime.spark.batch_frames.stopping import is_single, stoppable
 from tidemill.runtime.spark.expressions import Translator
@@ -211,9 +212,9 @@ class _AntiJoins:
     def rows(
         self, left: Relation, right: Relation, equal: str, aware: str, others: str, own: str, single: bool
     ) -> Relation:
-        """``equal`` and ``aware``: when rows match, and when they might; ``others`` and ``own``: a condition
-        that one of the compared values is NULL, on the right and on the left; '' where none can be.
-        ``single``: whether one value is compared, and nothing else."""
+        """``equal``: the condition under which rows match; ``aware``: the condition under which they might
+        match because of NULL. ``others`` and ``own``: the condition that a compared value is NULL on the
+        right and on the left; '' if none can be NULL. ``single``: one value is compared, and nothing else."""
         names = self.columns[1]
         right = right.renamed(names)
         found = self._anti(left.renamed(self.columns[0]), right, equal)
@@ -262,8 +263,9 @@ def _both(node: Join) -> tuple[Field, ...]:
 
 
 def _qualified(node: Join, zone: str) -> tuple[_Columns, Translator]:
-    """Both sides' columns, and the translator of what is over them. What both have says which side's it is,
-    and keeps its name: a side that is renamed is none that Spark knows already."""
+    """The columns of both sides, and the translator of expressions over them. A column that both sides have
+    is qualified with its side. It keeps its name, because Spark would not recognise a side with renamed
+    columns as one that it has already read."""
     left, right = (tuple(f.name for f in side.fields) for side in node.inputs)
     shared = frozenset(left) & frozenset(right)
     tables = [

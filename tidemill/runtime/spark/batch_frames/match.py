@@ -17,9 +17,8 @@ from tidemill.changelog.watermarks import END
 from tidemill.connectors.arrow_maps import map_batches
 from tidemill.connectors.worker_errors import WorkerError
 from tidemill.errors import TidemillError
-from tidemill.operators.match.key_slices import key_slices
-from tidemill.operators.match.operator import MatchSpec, grouped
-from tidemill.operators.rows.numbered_keys import Keys
+from tidemill.operators.match.operator import MatchSpec, grouped, key_slices
+from tidemill.operators.rows.keyed_values import Keys
 from tidemill.physical import nodes as p
 from tidemill.runtime.compile.match import match_parts
 from tidemill.runtime.spark.expressions import Translator

@@ -1,11 +1,10 @@
-"""Parts of a batch query as Spark SQL text, which Spark reads and analyses as a whole.
+"""Parts of a batch query as Spark SQL text, which Spark parses and analyses as a whole.
 
-A step of a DataFrame is analysed when it is made, and asks the JVM some dozen times: for a query of a second
-that was a third of its cost. Here a step is text around the text below it. Frames (tables, what Python
-computes) come in as views of the job's own session.
-
-What a text means depends on nothing but the text, the session's settings, and views whose names no other
-rows have: what Spark has made of a query is kept for the next one of the same text.
+A step of a DataFrame is analysed when it is made, and calls the JVM some dozen times: a third of the cost
+of a query of one second. Here a step is text around the text below it. Frames (tables, and rows that Python
+computes) are views of the job's own session. The meaning of a text depends only on the text, the session's
+settings, and views whose names no other rows have. So Spark's plan of a query is kept for the next query with
+the same text.
 
 Invariant: a relation gives ``columns``, in order, and nothing else (but where there are none: Spark SQL has
 no such SELECT). Cost: an analysis for every ``_DEEPEST`` queries that stand within each other, since Spark's
@@ -37,9 +36,9 @@ NO_COLUMN = "0 AS `$nothing`"
 
 @dataclass(frozen=True, slots=True)
 class Relation:
-    """``item``: what stands behind FROM, a query in parentheses or the name of a view (``is_view``), which
-    may have its frame (``made``). ``depth``: queries within each other. ``source``: a view that has these
-    columns and others, for who names columns and has no other relation beside it; '' where there is none."""
+    """``item``: the text behind FROM: a query in parentheses or the name of a view (``is_view``), which may
+    have its frame (``made``). ``depth``: the number of nested queries. ``source``: a view that has these
+    columns and others, for readers that name columns and read no other relation; '' if there is none."""
 
     views: Views
     item: str
@@ -103,8 +102,8 @@ class Relation:
 
 @dataclass(slots=True, kw_only=True)
 class Views:
-    """What the parts of one job's query are called in its session. ``settings``: those of the session;
-    ``has_frames``: not all that is read are tables by name; ``has_views``: something has a name there."""
+    """The names of the parts of one job's query in its session. ``settings``: the session's settings.
+    ``has_frames``: not all inputs are tables by name. ``has_views``: a part is registered under a name."""
 
     spark: SparkSession
     settings: Mapping[str, str]
@@ -189,8 +188,8 @@ def combined(parts: Sequence[Relation], operator: str) -> Relation:
 
 
 def united(parts: Sequence[Relation], columns: tuple[str, ...]) -> Relation:
-    """The rows of ``parts``, by position and in their order, a few of them together: Spark recurses from one
-    to the next, and looks at all of a union's inputs with each that is added."""
+    """The rows of ``parts``, by position and in order. A few parts are put together at a time: Spark recurses
+    from one part to the next, and looks at all inputs of a union for each input that is added."""
     made = [part.renamed(columns) for part in parts]
     while len(made) > 1:
         groups = (made[i : i + _TOGETHER] for i in range(0, len(made), _TOGETHER))

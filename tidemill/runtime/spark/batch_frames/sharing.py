@@ -1,11 +1,11 @@
-"""Which nodes of a batch plan are one frame, and which frames are kept for their readers.
+"""Decides which nodes of a batch plan are one frame, and which frames are kept for their readers.
 
-Nodes of one digest give the same rows, so they are one frame: Spark then sees that its exchanges are the
-same, and runs them once. What is not deterministic is computed for each reader of its own, as it is written.
+Nodes with equal digests give the same rows, so they are one frame: Spark then sees that the exchanges are the
+same, and runs them once. A node that is not deterministic is computed separately for each reader.
 
-Spark's planner knows no shared parts: it would copy a frame with two readers into both, and frames that are
-read twice by frames that are read twice into 2^n. So what has several readers and is large as a tree is kept:
-it runs at once, as a job of its own that gives its memory back, and the plan above begins with its rows.
+Spark's planner knows no shared parts. It copies a frame with two readers into both, so n levels of frames
+that are read twice become 2^n copies. If a node has several readers and its tree is large, the node is kept:
+it runs at once as a job of its own, which gives its memory back, and the plan above begins with its rows.
 """
 
 from __future__ import annotations

@@ -1,11 +1,11 @@
 """Loops that end when their task is killed.
 
-A task looks whether it was killed when it takes its next batch of input. Where each row meets all rows of
-another side, or all elements of a collection and then all of the next, a batch is minutes of work: there the
-task looks with each row that it takes. Spark interrupts the thread of a task that it kills, and a task that
-has seen that fails, which Spark takes for its end: nothing is left out of an answer. Cost: a call of
-``Thread.interrupted()`` in the code that Spark generates, a nanosecond or two a row. SQL's ``reflect`` makes
-the same call, but Spark generates no code for a step that has it, and copies its rows.
+A task checks whether it was killed when it takes its next batch of input. If each row meets all rows of
+another side, or all elements of a collection and then all of the next, a batch is minutes of work. There the
+task checks at each row. Spark interrupts the thread of a task that it kills. If the task sees that, it fails,
+and Spark takes the failure for the task's end, so no answer lacks rows. Cost: a call of
+``Thread.interrupted()`` in the code that Spark generates, a nanosecond or two per row. SQL's ``reflect``
+makes the same call, but Spark generates no code for a step with ``reflect``, and copies its rows.
 """
 
 from __future__ import annotations

@@ -1,8 +1,9 @@
-"""Rows with their windows in batch: what works by window then is plain aggregation, ranking and joining.
+"""Rows with their windows in batch mode: operators by window are then plain aggregations, rankings and joins.
 
-TUMBLE, HOP and CUMULATE are a projection that gives a row for every window. SESSION and DYNAMIC_CUMULATE need
-the rows of a key in order of time: a window begins where a row is more than the gap behind the one before it.
-Of the windows that have no gap all end with the step of the last row, which a query of its own finds."""
+TUMBLE, HOP and CUMULATE are a projection that gives a row for every window. SESSION and DYNAMIC_CUMULATE
+need the rows of a key in order of time: a window begins at a row that is more than the gap behind the row
+before it. Windows without a gap all end with the step of the last row, which a separate query finds.
+"""
 
 from __future__ import annotations
 

@@ -15,9 +15,9 @@ from tidemill.state.slices import Slices
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class EpochFacts:
-    """``ranges``: (start, end] per source id; ``folder``: of the large blocks of exchanges; ``whole``:
-    operators whose rows are not combined before their exchange, and projections that the JVM computes;
-    ``hot``: keys whose rows they get in all buckets."""
+    """``ranges``: (start, end] per source id. ``folder``: the folder of large exchange blocks. ``whole``:
+    operators whose rows are not combined before their exchange, and projections that the JVM computes.
+    ``hot``: keys whose rows go to all buckets."""
 
     sources: dict[str, Source]
     ranges: dict[str, tuple[Offset | None, Offset]]

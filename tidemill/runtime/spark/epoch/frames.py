@@ -242,11 +242,9 @@ def aligned(branch: g.ExecNode, union: g.Merge) -> list[str]:
 
 
 def united(frames: Sequence[DataFrame]) -> DataFrame:
-    """The rows of ``frames``, by position and in their order.
-
-    Spark looks at a union's whole list of inputs with each that is added: halves are put together, so that a
-    thousand inputs cost a thousand times their logarithm, not their square.
-    """
+    """The rows of ``frames``, by position and in order. Spark looks at a union's whole list of inputs for
+    each input that is added. So the union is built from halves: the cost of n inputs grows with n log n, not
+    with n squared."""
     if len(frames) == 1:
         return frames[0]
     middle = len(frames) // 2

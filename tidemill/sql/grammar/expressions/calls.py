@@ -10,9 +10,8 @@ from dataclasses import dataclass
 from sqlglot import exp
 
 from tidemill.sql.expressions import Descriptor
-from tidemill.sql.grammar.cursor import Cursor
+from tidemill.sql.grammar.cursor import Cursor, at_query
 from tidemill.sql.grammar.expressions.windows import Windows
-from tidemill.sql.grammar.lookahead import at_query
 from tidemill.sql.grammar.nested import Nested
 from tidemill.sql.grammar.tables import TableArguments
 from tidemill.sql.lexer import Kind, Token

@@ -10,8 +10,7 @@ from sqlglot import exp
 
 from tidemill.errors import ValidationError
 from tidemill.sql import expressions as x
-from tidemill.sql.grammar.cursor import Cursor
-from tidemill.sql.grammar.lookahead import at_query
+from tidemill.sql.grammar.cursor import Cursor, at_query
 from tidemill.sql.grammar.nested import Nested
 from tidemill.sql.grammar.types import Types
 

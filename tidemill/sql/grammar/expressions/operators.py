@@ -16,9 +16,8 @@ from sqlglot import exp
 
 from tidemill.errors import SqlSyntaxError
 from tidemill.sql import expressions as x
-from tidemill.sql.grammar.cursor import Cursor
+from tidemill.sql.grammar.cursor import Cursor, at_query
 from tidemill.sql.grammar.expressions.primary import Primary
-from tidemill.sql.grammar.lookahead import at_query
 from tidemill.sql.grammar.nested import Nested
 from tidemill.sql.positions import place
 

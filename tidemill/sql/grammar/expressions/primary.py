@@ -6,13 +6,12 @@ from dataclasses import dataclass
 
 from sqlglot import exp
 
-from tidemill.sql.grammar.cursor import Cursor
+from tidemill.sql.grammar.cursor import Cursor, at_query, behind_parenthesis
 from tidemill.sql.grammar.expressions.calls import Calls
 from tidemill.sql.grammar.expressions.constructors import Constructors
 from tidemill.sql.grammar.expressions.json_functions import JsonFunctions
 from tidemill.sql.grammar.expressions.literals import Literals
 from tidemill.sql.grammar.expressions.worded_functions import WordedFunctions
-from tidemill.sql.grammar.lookahead import at_query, behind_parenthesis
 from tidemill.sql.grammar.nested import Nested
 from tidemill.sql.lexer import Token
 from tidemill.sql.positions import place

@@ -12,10 +12,9 @@ from sqlglot import exp
 
 from tidemill.errors import SqlSyntaxError
 from tidemill.sql import expressions as x
-from tidemill.sql.grammar.cursor import Cursor
+from tidemill.sql.grammar.cursor import Cursor, at_query, behind_parenthesis
 from tidemill.sql.grammar.expressions.calls import Calls
 from tidemill.sql.grammar.hints import hints
-from tidemill.sql.grammar.lookahead import at_query, behind_parenthesis
 from tidemill.sql.grammar.nested import Nested
 from tidemill.sql.grammar.queries.match_recognize import Matching
 from tidemill.sql.grammar.tables import named

@@ -123,16 +123,7 @@ class Alters:
         path = self.cursor.names()
         if self.cursor.at_any(*_OTHER_MATERIALIZED):
             self.cursor.refuse(f"ALTER MATERIALIZED TABLE ... {self.cursor.current.upper}")
-        self.cursor.expect("AS")
-        query, query_text, position = self.trees.defining_query()
-        return s.AlterMaterializedTable(
-            path=path,
-            query=query,
-            query_text=query_text,
-            query_position=position,
-            text=self.cursor.text_since(token),
-            position=token.position,
-        )
+        return self._with_query(s.AlterMaterializedTable, path, token)
 
     def _alter_view(self, token: Token) -> s.Statement:
         path = self.cursor.names()
@@ -141,9 +132,15 @@ class Alters:
             rename = self.cursor.names()
             text = self.cursor.text_since(token)
             return s.AlterView(path=path, rename=rename, text=text, position=token.position)
+        return self._with_query(s.AlterView, path, token)
+
+    def _with_query(
+        self, kind: type[s.AlterMaterializedTable] | type[s.AlterView], path: tuple[str, ...], token: Token
+    ) -> s.Statement:
+        """``AS query``, the new query of the table or view ``path``."""
         self.cursor.expect("AS")
         query, query_text, position = self.trees.defining_query()
-        return s.AlterView(
+        return kind(
             path=path,
             query=query,
             query_text=query_text,

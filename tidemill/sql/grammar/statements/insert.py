@@ -7,9 +7,8 @@ from dataclasses import dataclass
 from sqlglot import exp
 
 from tidemill.sql import statements as s
-from tidemill.sql.grammar.cursor import Cursor
+from tidemill.sql.grammar.cursor import Cursor, at_query
 from tidemill.sql.grammar.hints import hints
-from tidemill.sql.grammar.lookahead import at_query
 from tidemill.sql.grammar.trees import Trees
 from tidemill.sql.lexer import Token
 

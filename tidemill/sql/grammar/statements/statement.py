@@ -8,8 +8,7 @@ from typing import ClassVar
 
 from tidemill.errors import SqlSyntaxError
 from tidemill.sql import statements as s
-from tidemill.sql.grammar.cursor import Cursor
-from tidemill.sql.grammar.lookahead import at_query
+from tidemill.sql.grammar.cursor import Cursor, at_query
 from tidemill.sql.grammar.statements import clauses, settings
 from tidemill.sql.grammar.statements.alter import Alters
 from tidemill.sql.grammar.statements.create import Creates

@@ -19,7 +19,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
-from tidemill.catalog.function import CatalogFunction
+from tidemill.catalog.objects import CatalogFunction
 from tidemill.catalog.table import CatalogFrame, CatalogObject, CatalogTable, CatalogView, ObjectPath
 from tidemill.config.option import Configuration
 from tidemill.config.secrets import MASK, is_secret, shown_value

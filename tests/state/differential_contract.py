@@ -1,4 +1,4 @@
-"""The law of state: put, look up, cut anywhere, merge, go back, start again = a dict.
+"""The contract of state: put, look up, cut anywhere, merge, go back, start again = a dict.
 
 Every layout there is, those of the operators among them, with and without a TTL: random puts in random
 epochs, over keys whose hashes collide, with budgets so small that layers sink in pieces. After every put and
@@ -88,7 +88,7 @@ class Twin:
         return {i: payload for i, (payload, time) in self.records.items() if not ttl or time + ttl > now}
 
 
-class Law:
+class Contract:
     """One table through its epochs."""
 
     def __init__(self, layout: Layout, root: Path, seed: int) -> None:
@@ -242,7 +242,7 @@ class Law:
 @pytest.mark.parametrize("seed", range(2))
 @pytest.mark.parametrize("name", LAYOUTS)
 def test_state_is_a_dict(tmp_path: Path, name: str, seed: int) -> None:
-    Law(LAYOUTS[name], tmp_path, seed).run()
+    Contract(LAYOUTS[name], tmp_path, seed).run()
 
 
 def test_every_layout_has_laws() -> None:

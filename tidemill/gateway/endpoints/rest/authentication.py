@@ -1,8 +1,8 @@
-"""Who comes in by HTTP: users as they say they are, and no page of another site.
+"""Authenticates HTTP requests, and refuses requests from pages of other sites.
 
-A browser that shows another site's page sends requests here as that page tells it: those say so in
-``Origin``, and are refused. Where nobody has to say who he is, a request must also name this machine as its
-host, or a name that somebody has pointed at it would do for a site of its own.
+If a browser shows a page of another site, that page can make the browser send requests to the gateway. Such a
+request names the other site in ``Origin``, and is refused. If the gateway has no users, a request must also
+name this machine as its host: otherwise a site whose host name points at this machine could send requests.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ from tidemill.gateway.security.access import Access, AccessError, TooManyGuesses
 
 
 @dataclass(frozen=True, slots=True)
-class Door:
+class Authentication:
     """``local``: the endpoint listens on this machine alone."""
 
     access: Access
@@ -25,11 +25,12 @@ class Door:
 
     @property
     def asks(self) -> bool:
-        """Whether to know a user may take a while: passwords are slow to check."""
+        """Whether authentication may take a while, because passwords are slow to check."""
         return self.access.users is not None
 
     def user(self, headers: Mapping[str, str], address: str = "") -> str:
-        """The name of who asks from ``address``; HttpError 401, 403 or 429 where he may not."""
+        """The name of the user who sends a request from ``address``. HttpError 401, 403 or 429 if the request
+        is refused."""
         host, origin = headers.get("host", ""), headers.get("origin")
         if origin is not None and _split(origin).netloc != host:
             raise HttpError(403, "The request comes from a page of another site.")
@@ -46,7 +47,7 @@ class Door:
 
 
 def _split(url: str) -> SplitResult:
-    """One without a host where it is none."""
+    """The parts of ``url``; without a host if ``url`` is not valid."""
     try:
         return urlsplit(url)
     except ValueError:

@@ -15,7 +15,7 @@ import pyarrow as pa
 from pyspark.sql import DataFrame, SparkSession
 
 from tidemill.errors import ValidationError
-from tidemill.sql.types import parse_type
+from tidemill.sql.parser import parse_type
 from tidemill.types import logical as t
 from tidemill.types.entries import in_order
 from tidemill.types.physical import arrow_type, spark_schema

@@ -1,4 +1,4 @@
-"""The law of state by time: put, take what is due, cut anywhere, merge, go back, start again = a dict.
+"""The contract of state by time: put, take what is due, cut anywhere, merge, go back, start again = a dict.
 
 Every layout by time that an operator has: random puts in random epochs, over keys whose hashes collide, with
 budgets so small that layers sink in pieces. After every put, every taking and every restart, all ways of
@@ -17,7 +17,7 @@ import numpy as np
 import pyarrow as pa
 import pytest
 
-from tests.state.differential_laws import OPTIONS
+from tests.state.differential_contract import OPTIONS
 from tests.state.layouts import operators_layouts
 from tests.state.random_values import frozen, random_value
 from tidemill.changelog.columns import Hashes, Ints

@@ -1,10 +1,10 @@
-"""User functions as the catalog keeps them."""
+"""User functions and models as the catalog keeps them."""
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
-from tidemill.catalog.table import ObjectPath
+from tidemill.catalog.table import Column, ObjectPath
 from tidemill.user_functions.kinds import UserFunction
 
 
@@ -22,3 +22,15 @@ class CatalogFunction:
     temporary: bool = False
     declared: UserFunction | None = None
     """The function itself, where a Python program registered it."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class CatalogModel:
+    """``inputs`` and ``outputs`` are physical columns; none where the model does not say."""
+
+    path: ObjectPath
+    inputs: tuple[Column, ...] = ()
+    outputs: tuple[Column, ...] = ()
+    options: dict[str, str] = field(hash=False)
+    comment: str = ""
+    temporary: bool = False
