@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -9,6 +10,7 @@ import pyarrow as pa
 
 from tests.operators.naive_aggregate import Change, freeze
 from tidemill.operators.api import EpochContext, OperatorSpec
+from tidemill.state.slices import Slice
 from tidemill.state.spine import SpineOptions
 from tidemill.state.store import StateStore
 
@@ -22,7 +24,7 @@ class Epochs:
 
     root: str
     spec: OperatorSpec
-    manifest: str | None = None
+    manifest: str | Sequence[Slice] | None = None
     number: int = field(default=0)
 
     def step(self, *inputs: pa.Table, time: int = 0) -> list[Change]:
@@ -35,7 +37,7 @@ class Epochs:
         context = EpochContext(epoch=self.number, time=time, partition=0)
         output = self.spec.step(inputs, store, context)
         assert output.schema.equals(self.spec.output_schema())
-        self.manifest = store.flush()
+        self.manifest = store.flush() or self.manifest
         self.number += 1
         return output
 

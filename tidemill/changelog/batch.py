@@ -30,6 +30,15 @@ def weights_of(table: pa.Table) -> Ints | None:
     return 1 - 2 * odd.astype(np.int64) if odd.any() else None
 
 
+def one_by_one(table: pa.Table, most: int | None = None) -> pa.Table:
+    """``table`` with a row for each of its ``$copies``, of ``most`` each."""
+    if COPIES not in table.schema.names:
+        return table
+    copies = vector(single(table.column(COPIES))).values
+    times = copies if most is None else np.minimum(copies, most)
+    return table.drop_columns([COPIES]).take(pa.array(np.repeat(np.arange(len(table)), times)))
+
+
 def hashes_of(table: pa.Table, keys: list[pa.Array]) -> Hashes:
     """The key hashes: ``$hash`` as the exchange made it (int64 or uint64), else computed."""
     if HASH_COLUMN in table.schema.names:

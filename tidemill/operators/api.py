@@ -111,12 +111,15 @@ class KeptRows:
 
     ``layouts``: the tables; none if columns are stored by position. ``needed``: the columns besides the keys
     that every row must have. ``most``: the most ranks per key; None: all rows. ``finds``: a retraction finds
-    a row that was stored with fewer columns. For rows that expire it might find another row."""
+    a row that was stored with fewer columns. For rows that expire it might find another row. ``order``: the
+    columns that order the rows of a key, where arrival decides between rows that are equal in them; None:
+    arrival decides nothing."""
 
     layouts: tuple[Layout, ...]
     needed: frozenset[str] = frozenset()
     most: int | None = None
     finds: bool = True
+    order: tuple[str, ...] | None = None
 
 
 @runtime_checkable
@@ -125,6 +128,18 @@ class KeepsRows(Protocol):
 
     @property
     def kept_rows(self) -> KeptRows: ...
+
+
+@runtime_checkable
+class TakesRows(KeepsRows, Protocol):
+    """An operator whose state can be built from rows of its inputs. The first of its ``kept_rows`` tables
+    have these rows, one table per input. The operator derives all other columns and tables."""
+
+    def take_in(self, port: int, rows: pa.Table, state: StateStore, epoch: EpochContext) -> None:
+        """Leaves the state that a step leaves if ``rows`` come on input ``port`` and nothing else comes, and
+        emits nothing. ``rows``: as for ``step``, without ``$kind``, maybe with ``$copies``, and with ``$seq``
+        if the table has it."""
+        ...
 
 
 @runtime_checkable

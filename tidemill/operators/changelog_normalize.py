@@ -14,7 +14,7 @@ Input: ``columns``, ``$kind``, ``$seq`` (always needed), ``$hash``, and ``$wm`` 
 from __future__ import annotations
 
 import hashlib
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 import pyarrow as pa
@@ -69,6 +69,12 @@ class ChangelogNormalizeSpec:
 
     def output_schema(self) -> pa.Schema:
         return self.shape.output_schema()
+
+    def take_in(self, port: int, rows: pa.Table, state: StateStore, epoch: EpochContext) -> None:
+        """See ``operators.api.TakesRows``. All rows pass the condition: others are not kept."""
+        if self.passes:
+            rows = rows.append_column(self.passes, pa.array(np.ones(len(rows), np.bool_)))
+        replace(self, per_record=False, sequence=False, timed=False).step((rows,), state, epoch)
 
     def step(self, inputs: tuple[pa.Table, ...], state: StateStore, epoch: EpochContext) -> pa.Table:
         (table,) = inputs

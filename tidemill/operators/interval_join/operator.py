@@ -16,9 +16,13 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
+import numpy as np
 import pyarrow as pa
 
+from tidemill.changelog.batch import one_by_one
+from tidemill.changelog.watermarks import NONE, WATERMARK_COLUMN
 from tidemill.operators.api import EpochContext
+from tidemill.operators.interval_join.arrived import Arrived
 from tidemill.operators.interval_join.shape import IntervalShape
 from tidemill.operators.interval_join.step import IntervalStep
 from tidemill.state.store import StateStore
@@ -32,3 +36,10 @@ class IntervalJoinSpec(IntervalShape):
         """The pairs that the epoch makes, and the rows of outer sides whose wait ends in it."""
         left, right = inputs
         return IntervalStep(self, state, epoch).run(left, right)
+
+    def take_in(self, port: int, rows: pa.Table, state: StateStore, epoch: EpochContext) -> None:
+        """See ``operators.api.TakesRows``; of an inner join, whose rows come before any watermark."""
+        rows = one_by_one(rows)
+        marks = pa.array(np.full(len(rows), NONE, np.int64))
+        arrived, can = Arrived.of(self, port, rows.append_column(WATERMARK_COLUMN, marks), epoch)
+        arrived.take(can).keep(self, port, state.timeline(self.rows[port]))

@@ -33,3 +33,10 @@ class JoinSpec(JoinShape):
         """The net change of the join."""
         state.now = epoch.time
         return JoinStep(self, state, epoch).run(*inputs)
+
+    def take_in(self, port: int, rows: pa.Table, state: StateStore, epoch: EpochContext) -> None:
+        """See ``operators.api.TakesRows``."""
+        state.now = epoch.time
+        nothing = pa.schema(self.sides[1 - port].columns).empty_table()
+        left, right = (rows, nothing) if port == 0 else (nothing, rows)
+        JoinStep(self, state, epoch, shows=False).run(left, right)

@@ -142,7 +142,7 @@ def _written(
     """Codes, row numbers and identity columns of some rows, in the order of the codes."""
     hashes = keys.hashes[side.owners[rows]]
     codes = hashes
-    if layout.values and side.codes is not None:
+    if layout.values and side.codes is not None and not layout.growing:
         codes = pair_code(hashes, side.codes[rows] << np.uint64(CODE_BITS))
     elif layout.values:
         codes = layout.codes(hashes, [side.take(f.name, rows) for f in layout.coded])

@@ -29,11 +29,12 @@ from tidemill.state.store import StateStore
 
 @dataclass(slots=True)
 class JoinStep:
-    """The difference that one epoch makes."""
+    """The difference that one epoch makes. ``shows`` False: only the state changes."""
 
     spec: JoinShape
     store: StateStore
     epoch: EpochContext
+    shows: bool = True
 
     def run(self, left: pa.Table, right: pa.Table, *counts: pa.Table) -> pa.Table:
         """``counts``: of the right rows, where the join is null-aware."""
@@ -66,7 +67,7 @@ class JoinStep:
         return change.pick(np.flatnonzero(can)), change.pick(np.flatnonzero(~can))
 
     def _never_matched(self, change: Change, number: int) -> list[pa.Table]:
-        if len(change) == 0 or not self._shows_unmatched(number):
+        if len(change) == 0 or not (self.shows and self._shows_unmatched(number)):
             return []
         side = Side.netted(change)
         rows = np.flatnonzero(side.after)
@@ -84,13 +85,14 @@ class JoinStep:
         keys = key_numbers(changes, (spec.left.keys, spec.right.keys))
         sides = tuple(self._side(states, changes, keys, number, everyone) for number in (0, 1))
         left, right = sides
-        every = spec.residual is not None and any(spec.counted)
-        needs_pairs = every or not spec.filters
-        pairs = pairs_of(left, right, keys.count, every, spec.residual) if needs_pairs else None
-        out = [] if pairs is None or spec.filters else [self._joined(left, right, pairs)]
+        counted = spec.counted if self.shows or spec.expires else (False, False)
+        joins = self.shows and not spec.filters
+        every = spec.residual is not None and any(counted)
+        pairs = pairs_of(left, right, keys.count, every, spec.residual) if every or joins else None
+        out = [self._joined(left, right, pairs)] if joins and pairs is not None else []
         for number, own in enumerate(sides):
             matches = None
-            if spec.counted[number]:
+            if counted[number]:
                 other = sides[1 - number]
                 if every and pairs is not None:
                     matches = Matches.by_pair(own, other, pairs.of(number), pairs.of(1 - number))
@@ -100,7 +102,7 @@ class JoinStep:
                     matches = Matches.by_key(own, other, keys.count)
                 if rights is not None:
                     matches = rights.added_to(matches, own, spec.left.keys[0])
-                out.append(self._by_match(own, number, matches))
+                out += [self._by_match(own, number, matches)] if self.shows else []
             states[number].keep(own, keys, matches)
         return out
 
@@ -119,9 +121,10 @@ class JoinStep:
     ) -> Side:
         """A side needs the rows of the keys that the other side touched. It also needs its own touched keys
         if its rows decide the other side's output, or if retracted rows may be stored with fewer columns."""
-        wanted_keys, side = keys.touched[1 - number], self.spec.sides[number]
+        side, needed = self.spec.sides[number], self.shows or self.spec.expires
+        wanted_keys = keys.touched[1 - number] & needed
         takes_late = side.retracts and bool(side.late)
-        if self.spec.counted[1 - number] or everyone or takes_late:
+        if needed and (self.spec.counted[1 - number] or everyone or takes_late):
             wanted_keys = wanted_keys | keys.touched[number]
         change, placed = changes[number], keys.placed[number]
         held = states[number].held(keys, wanted_keys, change, placed)

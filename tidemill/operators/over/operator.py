@@ -13,7 +13,7 @@ from functools import cached_property
 import numpy as np
 import pyarrow as pa
 
-from tidemill.changelog.batch import by_arrival, contiguous, hashes_of, weights_of
+from tidemill.changelog.batch import by_arrival, contiguous, hashes_of, one_by_one, weights_of
 from tidemill.changelog.columns import Ints, Mask, Vec, is_fixed, single, to_arrow, vector
 from tidemill.changelog.grouping import group_rows
 from tidemill.changelog.hashing import hash_columns
@@ -80,7 +80,13 @@ class OverSpec:
     @property
     def kept_rows(self) -> KeptRows:
         order = frozenset(key.name for function in self.functions for key in function.order)
-        return KeptRows(layouts=(self.layout,), needed=order, finds=not self.state_ttl)
+        orders = {tuple(key.name for key in function.order) for function in self.functions}
+        return KeptRows(
+            layouts=(self.layout,),
+            needed=order,
+            finds=not self.state_ttl,
+            order=orders.pop() if len(orders) == 1 else (),
+        )
 
     @cached_property
     def layout(self) -> Layout:
@@ -101,6 +107,10 @@ class OverSpec:
             return self.output_schema().empty_table()
         state.now = epoch.time
         return _Step(self, state, epoch).run(contiguous(by_arrival(marked(table, self.late))))
+
+    def take_in(self, port: int, rows: pa.Table, state: StateStore, epoch: EpochContext) -> None:
+        """See ``operators.api.TakesRows``."""
+        self.step((one_by_one(rows),), state, epoch)
 
 
 _Results = tuple[Ints, list[pa.Array]]

@@ -15,7 +15,7 @@ from dataclasses import dataclass, replace
 import numpy as np
 import pyarrow as pa
 
-from tidemill.changelog.batch import arrival_order, by_arrival, contiguous, hashes_of
+from tidemill.changelog.batch import arrival_order, by_arrival, contiguous, hashes_of, one_by_one
 from tidemill.changelog.columns import Ints, single
 from tidemill.changelog.grouping import Groups, group_rows
 from tidemill.changelog.rowkind import SEQUENCE_COLUMN
@@ -48,6 +48,11 @@ class RankSpec(RankShape):
         parts = [contiguous(table.take(pa.array(rows))) for rows in each]
         output = pa.concat_tables([step.run(part, self.grouped(part)) for part in parts])
         return _numbered(output, epoch) if self.sequence and not self.handed_on else output
+
+    def take_in(self, port: int, rows: pa.Table, state: StateStore, epoch: EpochContext) -> None:
+        """See ``operators.api.TakesRows``."""
+        rows = one_by_one(rows, (self.end or 0) if self.prunes else None)
+        replace(self, rounds=0, sequence=False, timed=False).step((rows,), state, epoch)
 
     def combine(self, table: pa.Table) -> pa.Table:
         """The best row of each partition; all rows if each row's own change may be emitted."""

@@ -88,7 +88,9 @@ class RankShape:
     @property
     def kept_rows(self) -> KeptRows:
         most = self.end if self.prunes else None
-        return KeptRows(layouts=(self.layout,), most=most, finds=not self.state_ttl)
+        by_number = self.function == "ROW_NUMBER" and not self.keeps_one
+        order = tuple(key.name for key in self.order) if by_number else None
+        return KeptRows(layouts=(self.layout,), most=most, finds=not self.state_ttl, order=order)
 
     @cached_property
     def records(self) -> RowsByKey:

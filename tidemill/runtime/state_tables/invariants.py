@@ -19,8 +19,10 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from tidemill.changelog.columns import Mask
+from tidemill.changelog.columns import Mask, vector
 from tidemill.changelog.values import rows_same
+from tidemill.operators.window.assigners.assigner import Assigner
+from tidemill.state.run import DUE
 
 Columns = Mapping[str, pa.Array]
 Broken = tuple[Mask, str, str]
@@ -42,6 +44,12 @@ def check_required(rows: Columns, required: Iterable[str]) -> Iterator[Broken]:
 def check_times(rows: Columns, name: str) -> Iterator[Broken]:
     """``name``: the column that says how often a row is there."""
     yield _mask(pc.less(pc.fill_null(rows[name], 0), 1)), name, "must be 1 or more"
+
+
+def check_ends(rows: Columns, windows: Assigner) -> Iterator[Broken]:
+    """A slice is due when it ends, in milliseconds."""
+    ends = vector(rows[DUE]).values
+    yield windows.slice_ends(ends - 1) != ends, DUE, "must be the end of a window, in milliseconds"
 
 
 def check_records(rows: Columns, there: Mask, stored: Columns) -> Iterator[Broken]:

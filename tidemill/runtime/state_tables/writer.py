@@ -6,6 +6,7 @@ Families of tables (see ``state.layout``):
   other tables of the operator hold rows of the same key, these go with the record.
 - *Multisets*: the partition's table is written anew with the rows' weights. A growing multiset cannot take
   rows back otherwise.
+- *Rows of inputs* in a new savepoint: the operator takes them in (``intake``).
 
 Rows are in the order of the layout's codes, which are computed here; ``check`` says what must hold of them.
 """
@@ -23,7 +24,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from tidemill.changelog.columns import Hashes, Ints, Mask, Vec, single, to_arrow, vector
-from tidemill.changelog.grouping import group_rows
+from tidemill.changelog.grouping import Groups, group_rows
 from tidemill.changelog.hashing import hash_columns
 from tidemill.changelog.rowkind import KIND_COLUMN, RowKind
 from tidemill.changelog.values import rows_same
@@ -31,7 +32,16 @@ from tidemill.connectors.worker_errors import WorkerError
 from tidemill.errors import TidemillError, ValidationError
 from tidemill.files.storage import Storage
 from tidemill.operators.aggregates.extreme import Extreme, as_array
-from tidemill.runtime.state_tables.invariants import Broken, check_records, check_required, check_times
+from tidemill.operators.api import EpochContext
+from tidemill.operators.window.assigners.assigner import Assigner
+from tidemill.runtime.state_tables.intake import Intake
+from tidemill.runtime.state_tables.invariants import (
+    Broken,
+    check_ends,
+    check_records,
+    check_required,
+    check_times,
+)
 from tidemill.state.layout import Layout
 from tidemill.state.lookup import Answers
 from tidemill.state.run import DUE, HASH, WEIGHT
@@ -68,6 +78,8 @@ class TableRules:
     - ``kept``: the reason why rows cannot be deleted, '' if they can.
     - ``told``: columns that are compared with other tables; all rows of a table are written after the rows of
       its ``followers``.
+    - ``intake``: the operator takes in the rows itself.
+    - ``windows``: each row is one of these windows, by its end.
     """
 
     layout: Layout
@@ -79,6 +91,8 @@ class TableRules:
     followers: tuple[Layout, ...] = ()
     kept: str = ""
     told: tuple[Told, ...] | None = None
+    intake: Intake | None = None
+    windows: Assigner | None = None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -136,11 +150,13 @@ class StateWriter:
         return [single(table.column(f.name)) for f in fields]
 
     def _hashes(self, table: pa.Table) -> Hashes:
+        if self.rules.intake is not None:
+            return self.rules.intake.hashes(table)
         return hash_columns(self._of(table, self.layout.keys), len(table))
 
     def _write(self, part: Part, given: pa.Table) -> dict[str, Any]:
         number, first, stop, slices = part
-        rows, deletes = self._ordered(self._named(given), _deletes(given))
+        rows = self._named(given)
         store = StateStore.open(
             self.root,
             self.operator,
@@ -151,10 +167,12 @@ class StateWriter:
             attempt=f"e{uuid.uuid4().hex[:8]}",
             now=self.now,
         )
-        if self.layout.additive:
-            self._count_anew(store, rows, deletes)
+        if self.rules.intake is not None:
+            self._take_in(self.rules.intake, store, rows)
+        elif self.layout.additive:
+            self._count_anew(store, *self._ordered(rows, _deletes(given)))
         else:
-            self._replace(store, rows, deletes)
+            self._replace(store, *self._ordered(rows, _deletes(given)))
         return {"rows": len(rows), "part": number, "groups": [first, stop], "manifest": store.flush()}
 
     def _ordered(self, rows: pa.Table, deletes: Mask) -> tuple[pa.Table, Mask]:
@@ -163,11 +181,23 @@ class StateWriter:
         order = by_time_order(dues, self._codes(rows))
         rows, deletes = rows.take(pa.array(order)), deletes[order]
         identity = self._of(rows, self.layout.identity)
-        groups = group_rows(hash_columns(identity, len(rows)), identity)
+        self._check_once(rows, group_rows(hash_columns(identity, len(rows)), identity))
+        return rows, deletes
+
+    def _check_once(self, rows: pa.Table, groups: Groups) -> None:
         if groups.count < len(rows):
             twice = groups.heads[groups.sizes > 1][:1]
             raise ValidationError(f"Two rows for '{self.shown}' have the same key: {self._key(rows, twice)}.")
-        return rows, deletes
+
+    def _take_in(self, intake: Intake, store: StateStore, rows: pa.Table) -> None:
+        columns = {name: single(rows.column(name)) for name in rows.column_names}
+        self._check(rows, check_required(columns, self.rules.required))
+        groups = intake.twice(rows, self.columns)
+        if groups is not None:
+            self._check_once(rows, groups)
+        self._check(rows, intake.broken(rows, self.columns))
+        epoch = EpochContext(epoch=self.epoch, time=self.now, partition=store.partition)
+        intake.take_in(rows, self.columns, store, epoch)
 
     def _dues(self, rows: pa.Table) -> Ints:
         """The time that each row is due; 0 in tables that are not by time."""
@@ -213,6 +243,8 @@ class StateWriter:
         if self.rules.counts:
             payload = {f.name: columns[f.name] for f in self.layout.columns}
             broken.append(check_records(payload, there, stored))
+        if self.rules.windows is not None:
+            broken.append(check_ends(columns, self.rules.windows))
         if self.rules.times:
             broken.append(check_times(columns, self.rules.times))
         for checks in broken:

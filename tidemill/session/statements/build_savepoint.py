@@ -22,8 +22,9 @@ from tidemill.runtime.batch.query import run_tasks
 from tidemill.runtime.job.graphs import compiled_inserts
 from tidemill.runtime.job.identity import job_identity
 from tidemill.runtime.job.start import InsertsStart
-from tidemill.runtime.state_tables.building import NewState, NewTable, new_tables
+from tidemill.runtime.state_tables.building import NewState
 from tidemill.runtime.state_tables.connector import CONNECTOR, PATH, TABLE
+from tidemill.runtime.state_tables.new_tables import NewTable, new_tables
 from tidemill.session import execution, planning
 from tidemill.session.context import SessionContext
 from tidemill.session.result import TableResult, listing
