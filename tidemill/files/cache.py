@@ -77,7 +77,7 @@ class FileCache:
             self._trim(self.budget)
 
     def _path(self, storage: Storage, relative: str) -> str:
-        name = hashlib.blake2b(storage.shown(relative).encode(), digest_size=20).hexdigest()
+        name = hashlib.blake2b(storage.full_path(relative).encode(), digest_size=20).hexdigest()
         return os.path.join(self.folder, name)
 
     def _trim(self, budget: int) -> None:

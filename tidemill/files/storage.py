@@ -99,7 +99,7 @@ class Storage:
         """'' is the root itself."""
         return f"{self.root.rstrip('/')}/{relative}" if relative else self.root
 
-    def shown(self, relative: str) -> str:
+    def full_path(self, relative: str) -> str:
         """As users name it: a local path, or the URI."""
         if self.is_local:
             return self.absolute(relative)

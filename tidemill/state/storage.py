@@ -52,7 +52,7 @@ class StateFiles:
 
     def path(self, name: str) -> str:
         """The file's path, as errors name it."""
-        return self.storage.shown(name)
+        return self.storage.full_path(name)
 
     def read(self, name: str, expected: Published) -> pa.Buffer:
         """The bytes of the file, mapped from a local disk. StateError if they are not what was published."""

@@ -83,11 +83,12 @@ class DeltaPlace:
         return int(table.version())
 
     def failure(self, error: Exception) -> ConnectorError:
-        return ConnectorError(f"Delta table '{self.name}' at {self.storage.shown('')}: {error}")
+        return ConnectorError(f"Delta table '{self.name}' at {self.storage.full_path('')}: {error}")
 
     def _missing(self) -> ConnectorError:
         return ConnectorError(
-            f"There is no Delta table at {self.storage.shown('')}, where table '{self.name}' is said to be.",
+            f"There is no Delta table at {self.storage.full_path('')}, where table '{self.name}' is said to"
+            " be.",
             hint="The first INSERT makes the table.",
         )
 

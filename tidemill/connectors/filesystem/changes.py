@@ -46,9 +46,9 @@ def opened(storage: Storage, path: str) -> Iterator[pa.NativeFile]:
         with storage.open(path) as file:
             yield file
     except FileNotFoundError:
-        raise ConnectorError(vanished(storage.shown(path))) from None
+        raise ConnectorError(vanished(storage.full_path(path))) from None
     except OSError as e:
-        raise ConnectorError(f"Cannot read file {storage.shown(path)}: {e}") from None
+        raise ConnectorError(f"Cannot read file {storage.full_path(path)}: {e}") from None
 
 
 def vanished(path: str) -> str:
@@ -58,7 +58,7 @@ def vanished(path: str) -> str:
 def check_unchanged(storage: Storage, file: TakenFile, entry: FileEntry | None, *, appends: bool) -> None:
     """ConnectorError if the file is gone or has changed; with ``appends`` it may have grown. ``entry``: the
     file now, None if it is gone."""
-    path = storage.shown(file.path)
+    path = storage.full_path(file.path)
     if entry is None:
         raise ConnectorError(vanished(path))
     has_grown = appends and not file.compressed and entry.size > file.size
@@ -80,7 +80,7 @@ def check_kept(storage: Storage, files: Sequence[TakenFile], *, appends: bool) -
     for file, entry in zip(files, storage.stats([f.path for f in files]), strict=True):
         if entry is None:
             time_read = dt.datetime.fromtimestamp(file.modified // 10**9, dt.UTC).isoformat(" ")
-            raise StateError(f"file {storage.shown(file.path)}, of {time_read}, was removed")
+            raise StateError(f"file {storage.full_path(file.path)}, of {time_read}, was removed")
         try:
             check_unchanged(storage, file, entry, appends=appends)
         except ConnectorError as e:
@@ -100,7 +100,7 @@ def check_replaced(storage: Storage, files: FileList) -> None:
 
 def replaced(storage: Storage, path: str) -> ConnectorError:
     """The error for a file that was replaced while it was read."""
-    return ConnectorError(f"File {storage.shown(path)} has changed while it was read.", hint=_WHOLE)
+    return ConnectorError(f"File {storage.full_path(path)} has changed while it was read.", hint=_WHOLE)
 
 
 def is_unchanged(file: TakenFile, entry: FileEntry) -> bool:
@@ -122,7 +122,7 @@ def continuation(storage: Storage, file: TakenFile) -> int:
         if border_bytes[1:].startswith(ending):
             return file.length + len(ending)
     raise ConnectorError(
-        f"File {storage.shown(file.path)}: its last line was read before the line was complete.",
+        f"File {storage.full_path(file.path)}: its last line was read before the line was complete.",
         hint="Append whole lines: write each line and its end together.",
     )
 

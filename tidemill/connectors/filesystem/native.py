@@ -176,7 +176,7 @@ class NativeScan:
         """Raises the error that our decoders raise if a name differs from a column only in case."""
         problem = mistaken((f.name for f in self._stored), {f.name for f in self.columns}, stored)
         if problem:
-            raise ConnectorError(f"{problem} ({self.storage.shown(file.path)})")
+            raise ConnectorError(f"{problem} ({self.storage.full_path(file.path)})")
 
     def _given(self, stored: StoredColumns) -> Columns | None:
         columns: list[NativeColumn | None] = []
@@ -247,7 +247,7 @@ class NativeScan:
         gone = next((f for f in files if self.storage.stat(f.path) is None), None)
         if gone is None:
             check_replaced(self.storage, files)
-        shown = self.storage.shown("" if gone is None else gone.path)
+        shown = self.storage.full_path("" if gone is None else gone.path)
         raise ConnectorError(vanished(shown))
 
     def _partitions(self, spark: SparkSession, files: FileList) -> Any:
@@ -345,7 +345,7 @@ def _stored(declared: NativeFormat, storage: Storage, file: FileEntry) -> Stored
     try:
         return _footer(declared, storage, file)
     except UNREADABLE as e:
-        raise ConnectorError(f"Cannot read file {storage.shown(file.path)}: {e}") from None
+        raise ConnectorError(f"Cannot read file {storage.full_path(file.path)}: {e}") from None
 
 
 @lru_cache(maxsize=_KNOWN_FILES)

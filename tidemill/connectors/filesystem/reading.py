@@ -92,7 +92,7 @@ class FileReader:
         try:
             return next(tables, None)
         except UNREADABLE as e:
-            return ConnectorError(f"Cannot read file {self.storage.shown(split.file.path)}: {e}")
+            return ConnectorError(f"Cannot read file {self.storage.full_path(split.file.path)}: {e}")
         except ConnectorError as e:
             return e
 
@@ -154,7 +154,7 @@ class FileReader:
         """Decodes a compressed file in pieces of growing size, since the caller may stop early."""
         text, lines, length = b"", 0, _FIRST_BLOCK
         with self.storage.open(split.file.path) as file, gzip.GzipFile(fileobj=file) as packed:
-            while chunk := _read(packed, self.storage.shown(split.file.path), length):
+            while chunk := _read(packed, self.storage.full_path(split.file.path), length):
                 text, length = text + chunk, min(length * _GROWTH, _LAST_BLOCK)
                 half = len(text) // 2
                 end, _ = self.cutter.cut(pa.BufferReader(text), 0, len(text), rows=None, length=half)
@@ -191,7 +191,7 @@ class FileReader:
         if self.framing is Framing.ROW_GROUPS:
             return pa.py_buffer(b"")
         if split.file.compressed:
-            return pa.py_buffer(_read(gzip.GzipFile(fileobj=file), self.storage.shown(split.file.path)))
+            return pa.py_buffer(_read(gzip.GzipFile(fileobj=file), self.storage.full_path(split.file.path)))
         file.seek(split.start)
         return file.read_buffer(split.end - split.start)
 
@@ -223,14 +223,14 @@ class FileReader:
         return values
 
     def _metadata(self, key: str, field: Field, entry: FileEntry) -> pa.Scalar:
-        path = self.storage.shown(entry.path)
+        path = self.storage.full_path(entry.path)
         values = {"file.path": path, "file.name": path.rpartition("/")[2], "file.size": entry.size}
         if key in values:
             return pa.scalar(values[key], arrow_type(field.type))
         return pa.scalar(entry.modified // 1_000_000 * 1000, pa.int64()).cast(arrow_type(field.type))
 
     def _record_error(self, error: RecordError, split: Split, before: int) -> ConnectorError:
-        path = self.storage.shown(split.file.path)
+        path = self.storage.full_path(split.file.path)
         if not split.file.compressed and split.start:
             with self.storage.open(split.file.path) as file:
                 before = file.read(split.start).count(b"\n")

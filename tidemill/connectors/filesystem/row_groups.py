@@ -47,4 +47,4 @@ class RowGroups:
             with storage.open(path) as file:
                 return self.format.group_rows(file)
         except (OSError, pa.ArrowException, UnicodeDecodeError) as e:
-            raise ConnectorError(f"Cannot read file {storage.shown(path)}: {e}") from None
+            raise ConnectorError(f"Cannot read file {storage.full_path(path)}: {e}") from None

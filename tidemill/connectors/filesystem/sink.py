@@ -160,7 +160,7 @@ class FileSink(Sink):
             self.storage.move(staged, name)
         elif self.storage.stat(name) is None:
             raise ConnectorError(
-                f"File {self.storage.shown(name)} of epoch {epoch} is neither staged nor published.",
+                f"File {self.storage.full_path(name)} of epoch {epoch} is neither staged nor published.",
                 hint="Something else has removed files below the sink's path.",
             )
 

@@ -212,7 +212,7 @@ class FileSource(ArrowSource):
             return "by Spark's reader"
         file, why = not_native[0]
         count = f"{len(not_native)} of {len(entries)} files" if len(not_native) < len(entries) else "files"
-        return f"{count} by our decoders: {why} in {self.storage.shown(file.path)}"
+        return f"{count} by our decoders: {why} in {self.storage.full_path(file.path)}"
 
     def _read_all(self, spark: SparkSession) -> DataFrame:
         return self.read(spark, None, self.next_offset(None, ReadLimit()))
@@ -226,7 +226,7 @@ class FileSource(ArrowSource):
         return FileHistory(source=self, files=files, last=position.position, bounded=ended)
 
     def position(self, offset: Offset | None) -> FilePosition:
-        return from_json(offset, self.storage.shown(""))
+        return from_json(offset, self.storage.full_path(""))
 
     def _schema(self) -> str:
         parts = [spark_schema(self.reader.fields)] if self.reader.fields else []
@@ -278,7 +278,7 @@ class FileSource(ArrowSource):
             return False
         if self.pruning is not None and not self.pruning.admits(path):
             return False
-        return self.pattern is None or re.fullmatch(self.pattern, self.storage.shown(path)) is not None
+        return self.pattern is None or re.fullmatch(self.pattern, self.storage.full_path(path)) is not None
 
     def _taken(self, entry: FileEntry, begin: int) -> TakenFile | None:
         """The file now, from ``begin`` on; None if it has no complete line behind ``begin``."""
@@ -299,7 +299,7 @@ class FileSource(ArrowSource):
         )
 
     def _is_compressed(self, path: str) -> bool:
-        return self.row_groups is None and self.storage.shown(path).endswith(".gz")
+        return self.row_groups is None and self.storage.full_path(path).endswith(".gz")
 
     def _may_be_unfinished(self, entry: FileEntry) -> bool:
         """Whether a writer may be in the middle of the last line, because the file has just changed."""

@@ -207,14 +207,14 @@ class Transactions:
         """``epochs``: in their order; all but the last one were sent before."""
         *before, last = epochs
         folder = self.note.rpartition("/")[0]
-        notes = [self.storage.shown(note_of(folder, epoch)) for epoch in before]
+        notes = [self.storage.full_path(note_of(folder, epoch)) for epoch in before]
         shown = f" If the rows of epoch {', '.join(map(str, before))} are in it, remove {', '.join(notes)}."
         return CommitUnknownError(
             f"Kafka at {self._servers} does not remember what consumer group '{self.name}' has recorded:"
             f" whether topic '{self.topic}' has epoch {', '.join(map(str, epochs))} is not known.",
             hint="Kafka keeps such offsets for offsets.retention.minutes. Look into the topic."
             f"{shown if before else ''} If the rows of epoch {last} are not in it, remove the file"
-            f" {self.storage.shown(self.note)} and start the job again.",
+            f" {self.storage.full_path(self.note)} and start the job again.",
         )
 
     def _given_up(self, error: KafkaException, epoch: int) -> CommitUnknownError:

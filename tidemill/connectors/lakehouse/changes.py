@@ -128,6 +128,6 @@ def _read(storage: Storage, path: str, batch: int) -> pa.RecordBatch:
             return pa.ipc.open_file(file).get_batch(batch)
     except (OSError, pa.ArrowException) as e:
         raise ConnectorError(
-            f"The staged rows in {storage.shown(path)} are gone: {e}",
+            f"The staged rows in {storage.full_path(path)} are gone: {e}",
             hint="Something else has removed files below the table's path.",
         ) from None

@@ -68,7 +68,7 @@ class BucketMerger:
         try:
             return self._merged(unit)
         except (OSError, pa.ArrowException) as e:
-            shown = self.writer.storage.shown("")
+            shown = self.writer.storage.full_path("")
             raise ConnectorError(
                 f"Cannot merge rows into table '{self.writer.table}' at {shown}: {e}"
             ) from None

@@ -106,7 +106,7 @@ class LakeReader:
         return _of_kinds(made, piece.file.kinds) if piece.file.changes else made
 
     def _shown(self, file: DataFile) -> str:
-        return self.storage.shown(file.path)
+        return self.storage.full_path(file.path)
 
     def _gone(self, file: DataFile) -> ConnectorError:
         return ConnectorError(

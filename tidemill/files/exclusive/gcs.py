@@ -46,7 +46,7 @@ class GcsExclusive:
         if status != _THERE:
             raise _failure(status)(errno.EIO, f"{status} {said}")
         if self.storage.read_bytes(relative) != data:
-            raise FileExistsError(errno.EEXIST, "File exists", self.storage.shown(relative))
+            raise FileExistsError(errno.EEXIST, "File exists", self.storage.full_path(relative))
 
     def _sent(self, url: str, kind: str, body: bytes) -> tuple[int, str]:
         google, requests = import_module("google.auth.exceptions"), import_module("requests")

@@ -49,7 +49,7 @@ class HdfsExclusive:
         failed = _renamed(self.storage, temporary, relative)
         if not failed:
             return
-        said = OSError(failed, os.strerror(failed), self.storage.shown(relative))
+        said = OSError(failed, os.strerror(failed), self.storage.full_path(relative))
         try:
             done = self.storage.stat(temporary) is None
             there = self.storage.stat(relative) is not None
@@ -58,7 +58,7 @@ class HdfsExclusive:
         if done and there:
             return
         if there:
-            raise FileExistsError(errno.EEXIST, "File exists", self.storage.shown(relative))
+            raise FileExistsError(errno.EEXIST, "File exists", self.storage.full_path(relative))
         raise said
 
 

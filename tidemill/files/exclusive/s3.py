@@ -44,7 +44,7 @@ class S3Exclusive:
         else:
             return
         if self.storage.read_bytes(relative) != data:
-            raise FileExistsError(errno.EEXIST, "File exists", self.storage.shown(relative))
+            raise FileExistsError(errno.EEXIST, "File exists", self.storage.full_path(relative))
 
 
 def _client(storage: Storage) -> Any:

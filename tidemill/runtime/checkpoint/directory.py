@@ -136,7 +136,7 @@ class CheckpointDirectory:
         except OSError as e:
             self.close()
             raise StateError(
-                f"The checkpoint directory '{self.root.shown('')}' cannot be used: {said(e)}",
+                f"The checkpoint directory '{self.root.full_path('')}' cannot be used: {said(e)}",
                 hint="It must be a directory that this user can write to.",
             ) from e
         except BaseException:
@@ -149,7 +149,7 @@ class CheckpointDirectory:
             self._ownership = Ownership.take(self._records)
             stored = self.stored_identity()
             if stored is None:
-                raise StateError(f"There is no job in '{self.root.shown('')}'")
+                raise StateError(f"There is no job in '{self.root.full_path('')}'")
             return stored
         except BaseException:
             self.close()
@@ -170,7 +170,7 @@ class CheckpointDirectory:
         """StateError where it is not known that the sinks have what ``last`` has given them."""
         if last is not None and any(last.tokens.values()) and not self.is_published(last):
             raise StateError(
-                f"Another query cannot take over the state in '{self.root.shown('')}': whether its last "
+                f"Another query cannot take over the state in '{self.root.full_path('')}': whether its last "
                 f"epoch {last.epoch} has reached its sinks is not known",
                 hint="Start the query that made it once more, and stop it: then it is known.",
             )
@@ -193,9 +193,9 @@ class CheckpointDirectory:
         if not last:
             if self._records.exists(SHOWN):
                 raise StateError(
-                    f"The commit record of the job in '{self.root.shown('')}' is lost: epochs were "
-                    f"committed, but '{self.root.shown(_EPOCHS)}' has no record. From the beginning the job "
-                    "would write everything twice",
+                    f"The commit record of the job in '{self.root.full_path('')}' is lost: epochs were "
+                    f"committed, but '{self.root.full_path(_EPOCHS)}' has no record. From the beginning the "
+                    "job would write everything twice",
                     hint=START_AGAIN,
                 )
             return None
@@ -264,7 +264,7 @@ class CheckpointDirectory:
             try:
                 found.append(JobIdentity.from_json(fields))
             except (KeyError, TypeError) as e:
-                raise damaged(f"{_JOB} '{self.root.shown(_identity(number))}'", str(e)) from e
+                raise damaged(f"{_JOB} '{self.root.full_path(_identity(number))}'", str(e)) from e
         return found
 
     def _evolve(self, stored: JobIdentity, wanted: JobIdentity, *, publishes: bool = False) -> JobIdentity:
@@ -348,14 +348,14 @@ class CheckpointDirectory:
                 raise self._half_filled()
             if self._records.numbered(_EPOCHS, _COMMIT) or self._records.exists(SHOWN):
                 raise StateError(
-                    f"The job record '{self.root.shown(_IDENTITY)}' is lost: there are epochs, "
+                    f"The job record '{self.root.full_path(_IDENTITY)}' is lost: there are epochs, "
                     "but the directory does not say which job they belong to",
                     hint=START_AGAIN,
                 )
             self._put(_IDENTITY, asdict(wanted))
             return wanted
         found = evolution(stored, wanted)
-        found.check(f"the checkpoint in '{self.root.shown('')}'", drops=drops)
+        found.check(f"the checkpoint in '{self.root.full_path('')}'", drops=drops)
         if not found.is_same:
             return self._evolve(stored, wanted)
         if stored.whole and not stored.has_same_results(wanted):
@@ -369,8 +369,8 @@ class CheckpointDirectory:
             "savepoint", "a savepoint"
         )
         return StateError(
-            f"The checkpoint directory '{self.root.shown('')}' was being filled from '{origin}' when its job "
-            "was killed",
+            f"The checkpoint directory '{self.root.full_path('')}' was being filled from '{origin}' when its "
+            "job was killed",
             hint=f"Start it with 'execution.state-recovery.path' = '{origin}' again, or in a new directory.",
         )
 
@@ -378,7 +378,7 @@ class CheckpointDirectory:
         record = self._record(EpochCommit, _name(epoch, _COMMIT), "the commit record", epoch)
         if record is None:
             raise StateError(
-                f"Commit record {epoch} vanished from '{self.root.shown(_EPOCHS)}'", hint=START_AGAIN
+                f"Commit record {epoch} vanished from '{self.root.full_path(_EPOCHS)}'", hint=START_AGAIN
             )
         return record
 
@@ -396,7 +396,7 @@ class CheckpointDirectory:
         fields = self._records.read(name, what)
         if fields is None:
             return None
-        path = f"{what} '{self.root.shown(name)}'"
+        path = f"{what} '{self.root.full_path(name)}'"
         if epoch is not None and fields.get("epoch") != epoch:
             raise damaged(path, f"it is that of epoch {fields.get('epoch')}")
         try:

@@ -120,11 +120,11 @@ class Origin:
         found = records.read(CLAIM, "the claim")
         if found is None and self.claims:
             try:
-                records.put(CLAIM, {"directory": place.shown("")})
+                records.put(CLAIM, {"directory": place.full_path("")})
                 return
             except OwnershipError:
                 found = records.read(CLAIM, "the claim")
-        if found is not None and found.get("directory") != place.shown(""):
+        if found is not None and found.get("directory") != place.full_path(""):
             raise StateError(
                 f"{self._what} was claimed by the job in '{found.get('directory')}'",
                 hint="With 'execution.state-recovery.claim-mode' = 'NO_CLAIM' any number of jobs can start "

@@ -73,8 +73,8 @@ class Ownership:
         """OwnershipError if somebody else has taken the directory since."""
         if not self.is_newest:
             raise OwnershipError(
-                f"The checkpoint directory '{self._records.storage.shown('')}' was taken over by another job "
-                f"({_about(self._records, self.token + 1)})",
+                f"The checkpoint directory '{self._records.storage.full_path('')}' was taken over by another "
+                f"job ({_about(self._records, self.token + 1)})",
                 hint="This job stops. Give each job a checkpoint directory of its own.",
             )
 
@@ -96,7 +96,7 @@ def undisturbed(storage: Storage) -> Iterator[None]:
 
 
 def _locked(records: Records) -> TextIO:
-    root = records.storage.shown("")
+    root = records.storage.full_path("")
     lock = open(records.storage.absolute("lock"), "a", encoding="utf-8")  # noqa: SIM115 - held for the job's life
     try:
         fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
@@ -125,7 +125,7 @@ def _next_token(records: Records) -> int:
             continue
         except OutcomeUnknownError as e:
             raise CommitUnknownError(
-                f"It is not known whether this job has '{records.storage.shown('')}': {said(e)}",
+                f"It is not known whether this job has '{records.storage.full_path('')}': {said(e)}",
                 hint="Start the job again once the cause is gone.",
             ) from e
     if not records.storage.is_local:
@@ -140,7 +140,7 @@ def _check_condition(records: Records, token: int, me: dict[str, Any]) -> None:
     except FileExistsError:
         return
     raise NotSupportedError(
-        f"The store of '{records.storage.shown('')}' overwrites a file even if told not to: it cannot "
+        f"The store of '{records.storage.full_path('')}' overwrites a file even if told not to: it cannot "
         "keep two jobs out of one directory.",
         hint="Keep checkpoints in a store with conditional writes, or on a mounted file system. Tables may "
         "stay in this store.",

@@ -48,7 +48,7 @@ class Records:
     def read(self, name: str, what: str) -> dict[str, Any] | None:
         """The fields of the record, None if there is none; StateError where it is damaged or of no known
         form."""
-        what = f"{what} '{self.storage.shown(name)}'"
+        what = f"{what} '{self.storage.full_path(name)}'"
         try:
             data = self.storage.read_bytes(name)
         except FileNotFoundError:
@@ -62,7 +62,7 @@ class Records:
 
         StateError: nothing was written. CommitUnknownError: it may have been.
         """
-        path = self.storage.shown(name)
+        path = self.storage.full_path(name)
         try:
             self.exclusive.put(name, encode_record(version, fields))
         except FileExistsError as e:
@@ -83,7 +83,7 @@ class Records:
             return self.storage.stat(name) is not None
         except OSError as e:
             raise StateError(
-                f"Cannot look for '{self.storage.shown(name)}': {said(e)}", hint=NOTHING_COMMITTED
+                f"Cannot look for '{self.storage.full_path(name)}': {said(e)}", hint=NOTHING_COMMITTED
             ) from e
 
     def remove(self, name: str) -> None:
@@ -91,7 +91,7 @@ class Records:
         try:
             self.storage.remove(name)
         except OSError as e:
-            raise StateError(f"Cannot remove '{self.storage.shown(name)}': {said(e)}") from e
+            raise StateError(f"Cannot remove '{self.storage.full_path(name)}': {said(e)}") from e
 
     def numbered(self, folder: str, suffix: str) -> list[int]:
         """The numbers n of the records ``<folder>/<n><suffix>``, ascending."""
@@ -116,7 +116,7 @@ class Records:
         try:
             return list(self.storage.files(folder, recursive=False))
         except OSError as e:
-            raise StateError(f"Cannot list '{self.storage.shown(folder)}': {said(e)}") from e
+            raise StateError(f"Cannot list '{self.storage.full_path(folder)}': {said(e)}") from e
 
 
 def said(error: OSError) -> str:

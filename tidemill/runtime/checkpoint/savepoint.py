@@ -85,7 +85,7 @@ class Savepoint:
 
     @property
     def where(self) -> str:
-        return self.storage.shown("")
+        return self.storage.full_path("")
 
     @property
     def what(self) -> str:
@@ -213,7 +213,7 @@ def check_empty(target: Storage) -> None:
     try:
         if next(iter(target.files()), None) is not None:
             raise StateError(
-                f"The savepoint '{target.shown('')}' cannot be written: the directory is not empty.",
+                f"The savepoint '{target.full_path('')}' cannot be written: the directory is not empty.",
                 hint="Name a directory that is not there yet.",
             )
     except OSError as e:
@@ -266,29 +266,29 @@ def remove_savepoint(storage: Storage) -> None:
         if storage.is_local and next(iter(storage.files()), None) is None:
             storage.remove_directory("")
     except OSError as e:
-        raise StateError(f"The savepoint '{storage.shown('')}' cannot be removed: {said(e)}") from e
+        raise StateError(f"The savepoint '{storage.full_path('')}' cannot be removed: {said(e)}") from e
 
 
 def unreadable(storage: Storage, error: OSError) -> StateError:
-    return StateError(f"The savepoint '{storage.shown('')}' cannot be read: {said(error)}")
+    return StateError(f"The savepoint '{storage.full_path('')}' cannot be read: {said(error)}")
 
 
 def written_by_another(storage: Storage) -> StateError:
     return StateError(
-        f"The savepoint '{storage.shown('')}' cannot be written: another statement writes there.",
+        f"The savepoint '{storage.full_path('')}' cannot be written: another statement writes there.",
         hint="Name a directory that is not there yet.",
     )
 
 
 def unwritten(storage: Storage, error: OSError) -> StateError:
-    return StateError(f"The savepoint '{storage.shown('')}' cannot be written: {said(error)}")
+    return StateError(f"The savepoint '{storage.full_path('')}' cannot be written: {said(error)}")
 
 
 def _none(storage: Storage) -> StateError:
     half = next(iter(storage.files()), None) is not None
     why = f"it has no '{MARK}', so it was never finished" if half else "there is nothing"
     return StateError(
-        f"'{storage.shown('')}' is not a savepoint: {why}.",
+        f"'{storage.full_path('')}' is not a savepoint: {why}.",
         hint="Name a directory that CREATE SAVEPOINT or STOP JOB ... WITH SAVEPOINT has answered.",
     )
 
@@ -304,7 +304,7 @@ def read_mark(storage: Storage, name: str) -> dict[str, Any] | None:
     data = storage.read_bytes(name)
     if b'"version"' not in data:
         return _mark_of_format_3(storage, data)
-    return decode_record(data, MARK_VERSION, f"'{name}' of the savepoint '{storage.shown('')}'")
+    return decode_record(data, MARK_VERSION, f"'{name}' of the savepoint '{storage.full_path('')}'")
 
 
 def listed_files(mark: Mapping[str, Any] | None) -> dict[str, Published]:
@@ -315,5 +315,5 @@ def _mark_of_format_3(storage: Storage, data: bytes) -> dict[str, Any]:
     try:
         fields = json.loads(data)
     except ValueError as e:
-        raise StateError(f"The savepoint '{storage.shown('')}' is damaged: '{MARK}': {e}") from e
+        raise StateError(f"The savepoint '{storage.full_path('')}' is damaged: '{MARK}': {e}") from e
     return fields if isinstance(fields, dict) else {}

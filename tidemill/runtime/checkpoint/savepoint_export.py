@@ -55,7 +55,7 @@ def import_savepoint(export: Storage, target: Storage) -> None:
     try:
         mark = read_mark(export, EXPORT)
         if mark is None:
-            raise StateError(f"'{export.shown('')}' is no export of a savepoint: it has no '{EXPORT}'.")
+            raise StateError(f"'{export.full_path('')}' is no export of a savepoint: it has no '{EXPORT}'.")
         exported = Savepoint.with_mark(export, mark)
         exported.check_whole()
         with whole_or_absent(target):

@@ -47,7 +47,7 @@ class RunningJob:
     @property
     def directory(self) -> str:
         """Where its state lies; '' if that goes with the job."""
-        return self._job.checkpoint.root.shown("") if self._job.settings.resumable else ""
+        return self._job.checkpoint.root.full_path("") if self._job.settings.resumable else ""
 
     @property
     def status(self) -> str:
@@ -99,7 +99,7 @@ class RunningJob:
         self.wait()
         if target.stat(MARK) is None:
             raise ValidationError(f"Job {self.job_id} had ended before its savepoint: it is {self.status}.")
-        return target.shown("")
+        return target.full_path("")
 
     def create_savepoint(self, directory: str = "", *, path: str = "") -> str:
         """Writes a savepoint at ``path``, or below ``directory``, while the job goes on; where it lies. Waits
@@ -112,7 +112,7 @@ class RunningJob:
             self._write(held.commit, target)
         finally:
             held.release()
-        return target.shown("")
+        return target.full_path("")
 
     def rest(self) -> Held:
         """The job's last epoch, after which the job waits until ``rested`` of it is set; its files stay until
@@ -132,7 +132,7 @@ class RunningJob:
 
     def _write(self, commit: EpochCommit | None, target: Storage) -> None:
         Snapshot(identity=self._identity, commit=commit, checkpoint=self._job.checkpoint.root).write(target)
-        self._tell(SavepointWritten(job_id=self.job_id, path=target.shown(""), at=time.time()))
+        self._tell(SavepointWritten(job_id=self.job_id, path=target.full_path(""), at=time.time()))
 
     def abort(self) -> None:
         """Aborts the current epoch, of which nothing is kept, and stops; returns at once."""

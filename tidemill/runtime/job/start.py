@@ -244,7 +244,7 @@ class _Preparation:
                 plan=plan,
                 statement=request.statement,
                 options=request.shown_options,
-                directory="" if self._temporary is not None else self._checkpoint.root.shown(""),
+                directory="" if self._temporary is not None else self._checkpoint.root.full_path(""),
             )
         )
         running.start()

@@ -157,7 +157,7 @@ def staged(writer: StateWriter, frame: DataFrame, edit: Edit) -> DataFrame:
 
 def finish(target: Storage, identity: JobIdentity, commit: EpochCommit) -> None:
     """What the commit does not name goes, then the savepoint is there."""
-    files = StateFiles.open(target.below(STATE), f"the savepoint '{target.shown('')}'")
+    files = StateFiles.open(target.below(STATE), f"the savepoint '{target.full_path('')}'")
     try:
         CheckpointDirectory(target).put_first(commit)
         held = [s.manifest for parts in commit.slices.values() for part in parts.values() for s in part]

@@ -45,7 +45,7 @@ def build_savepoint(statement: s.BuildSavepoint, context: SessionContext) -> Tab
     # The queries and the sources look at files once: what counts as read is what was read.
     with file_snapshot():
         state = _filled(statement, context, target)
-    return listing((Field("savepoint path", STRING),), [(state.target.shown(""),)])
+    return listing((Field("savepoint path", STRING),), [(state.target.full_path(""),)])
 
 
 def _filled(statement: s.BuildSavepoint, context: SessionContext, target: Storage) -> NewState:
