@@ -29,8 +29,9 @@ test: setup  ## every behaviour once (TEST=tests/session: all tests of a part; S
 test-fast: setup  ## the tests without Spark
 	@$(PYTHON) -m pytest -n $(WORKERS) --dist worksteal --tier fast $(TEST)
 
-test-all: setup  ## every test: also processes, clusters, browser, random queries
+test-all: setup  ## every test: also processes, clusters, browser, random queries, an older Spark
 	@$(PYTHON) -m pytest -n $(WORKERS) --dist worksteal $(TEST)
+	@$(if $(filter tests,$(TEST)),WORKERS=$(WORKERS) sh scripts/goldens_on_spark.sh $(SPARK))
 
 goldens: setup  ## recorded answers on another version of Spark, in an environment of its own (SPARK=4.1)
 	@WORKERS=$(WORKERS) sh scripts/goldens_on_spark.sh $(SPARK)
