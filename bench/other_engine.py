@@ -1,8 +1,8 @@
 """The aggregations over k in Pathway, an engine of incremental data flows from PyPI, beside Tidemill.
 
 ``python -m bench.other_engine PYTHON [--rows N] [--repeat N]``. ``PYTHON`` is the interpreter of an
-environment with ``pip install pathway``. Both sides read the same rows and count their results. Pathway gets
-two threads, one static batch and no persistence, its fastest way; Tidemill writes its checkpoints. Prints the
+environment with ``pip install pathway``. Both sides read the same rows and drop their results. Pathway gets
+two threads, reads its input as one static batch and stores nothing; Tidemill writes checkpoints. Prints the
 best wall seconds of each side.
 """
 

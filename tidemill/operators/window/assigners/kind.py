@@ -24,15 +24,9 @@ class Months(Protocol):
     def offset(self) -> int: ...
 
 
-class Lengths(Protocol):
+class Lengths(Months, Protocol):
     """The lengths of a window in milliseconds; 0 if missing or in ``months``."""
 
-    @property
-    def size(self) -> int: ...
-    @property
-    def slide(self) -> int: ...
-    @property
-    def offset(self) -> int: ...
     @property
     def months(self) -> Months | None: ...
 
