@@ -2,8 +2,8 @@
 
 A broker of its own runs meanwhile (Maven brings its classes, and Flink's connector, the first time). Parts:
 
-- ``read``: rows per processor second that a task reads, without Spark: one partition of raw values, and of
-  JSON as columns.
+- ``read``: rows per processor second that a task reads, without Spark but with a worker's settings: one
+  partition of raw values, and of JSON as columns.
 - ``aggregate``: ``--rows`` JSON rows in ``--partitions`` partitions, by ``--keys`` keys, from the topic to
   nowhere; seconds and processor seconds of the best of ``--repeat`` runs, Flink with heap state. Both read
   some rows first to warm up.
@@ -16,6 +16,7 @@ A broker of its own runs meanwhile (Maven brings its classes, and Flink's connec
 from __future__ import annotations
 
 import argparse
+import gc
 import json
 import os
 import statistics
@@ -40,6 +41,7 @@ from tests.connectors.sources import source, table
 from tests.flink import KAFKA, MissingError, flink_with
 from tidemill.connectors.kafka.offsets import KafkaRange
 from tidemill.connectors.kafka.source import KafkaSource
+from tidemill.runtime.spark.worker_daemon import NEW_OBJECTS
 from tidemill.session.environment import TableEnvironment
 from tidemill.types import logical as t
 
@@ -125,6 +127,7 @@ def read(running: Broker, folder: Path, given: argparse.Namespace) -> None:
         assert isinstance(made, KafkaSource)
         whole = KafkaRange(topic=topic, partition=0, start=0, end=rows, number=0)
         rates = []
+        gc.set_threshold(NEW_OBJECTS)
         for _ in range(given.repeat):
             begun, found = time.process_time(), 0
             for batch in made.reader.read([whole]):

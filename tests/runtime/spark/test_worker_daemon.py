@@ -12,7 +12,7 @@ import pyarrow as pa
 import pytest
 from pyspark.sql import SparkSession
 
-from tidemill.runtime.spark.worker_daemon import WARM, frozen_after, without_archive
+from tidemill.runtime.spark.worker_daemon import NEW_OBJECTS, WARM, frozen_after, without_archive
 
 
 @pytest.fixture
@@ -59,17 +59,18 @@ def test_a_task_that_nobody_listens_to_ends_its_worker(error: type[OSError]) -> 
 
 
 def test_a_worker_starts_with_its_modules_and_collects_little(spark: SparkSession) -> None:
-    def found(_: Iterable[int]) -> Iterator[tuple[set[str], int]]:
-        yield set(sys.modules), len(gc.get_objects())
+    def found(_: Iterable[int]) -> Iterator[tuple[set[str], int, int]]:
+        yield set(sys.modules), len(gc.get_objects()), gc.get_threshold()[0]
 
     def imports(_: Iterable[int]) -> Iterator[int]:
         yield from (len(import_module(name).__name__) for name in ("http.server", "xml.dom.minidom"))
 
     numbers = spark.sparkContext.parallelize(range(4), 4)
     assert numbers.mapPartitions(imports).count() == 8
-    for modules, left in numbers.mapPartitions(found).collect():
+    for modules, left, new_objects in numbers.mapPartitions(found).collect():
         assert modules >= set(WARM)
         assert left < 10_000
+        assert new_objects == NEW_OBJECTS
 
 
 def test_pyspark_comes_from_its_folder_where_the_archive_is_inside_of_it() -> None:

@@ -19,7 +19,10 @@ from tidemill.connectors.kafka.offsets import KafkaRange
 from tidemill.errors import ConnectorError
 from tidemill.last_used import LastUsed
 
-BATCH = 100_000
+_AHEAD = 100_000
+"""Messages that librdkafka fetches before they are asked for."""
+_BATCH = 5_000
+"""Messages that are Python objects at a time: as many as fit into the processor's cache."""
 _WAIT = 0.05
 """Seconds; what has come by then is handed on."""
 _PATIENCE = 60.0
@@ -35,7 +38,7 @@ _SETTINGS = {
     "isolation.level": "read_uncommitted",
     # All messages are there when they are asked for: only the end of a range without a message waits.
     "fetch.wait.max.ms": 10,
-    "queued.min.messages": BATCH,
+    "queued.min.messages": _AHEAD,
     # Else a consumer that has so many waits a second before it asks for more, however soon they are taken.
     "fetch.queue.backoff.ms": 1,
 }
@@ -69,7 +72,7 @@ class RangeReader:
             position, deadline = part.start, time.monotonic() + _PATIENCE
             login.forget()
             while position < part.end:
-                came = consumer.consume(min(BATCH, part.end - position), _WAIT)
+                came = consumer.consume(min(_BATCH, part.end - position), _WAIT)
                 errors = [m for m in came if m.error() is not None]
                 messages = [m for m in came if m.error() is None] if errors else came
                 last = messages[-1:]

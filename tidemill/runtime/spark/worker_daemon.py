@@ -9,7 +9,9 @@ archives again from which it has imported, once for each package: 80 ms. So the 
 forgotten before the fork; an import makes the ones it needs. PySpark is imported from its folder, whose
 modules are compiled, and not from its archive, which Spark puts first.
 
-Memory that arrays leave is kept for the next (``allocation``).
+Memory that arrays leave is kept for the next (``allocation``). Python looks for garbage after 700 new
+objects; a task that makes a message or a value for each row would spend most of its time there. A worker
+looks for garbage more seldom.
 
 Nothing here may start a thread, because threads do not survive a fork. Nothing may fail, either: if a
 worker has another version of Python, or lacks a library, it says so when the driver asks (see ``workers``).
@@ -40,6 +42,9 @@ WARM = (
     "tidemill.runtime.spark.kernel",
 )
 _ARCHIVE = "/pyspark/python/lib/pyspark.zip"
+NEW_OBJECTS = 50_000
+"""How many objects a worker makes before it looks for garbage among them. With Python's 700, to read
+messages of Kafka took three times as long."""
 _ENDED = 1
 """The exit code of a worker that is not used again."""
 
@@ -79,6 +84,7 @@ if __name__ == "__main__":
         del sys.path_importer_cache[path]
     gc.collect()
     gc.freeze()
+    gc.set_threshold(NEW_OBJECTS, *gc.get_threshold()[1:])
     from tidemill.spark_internals.daemon import serve  # not before the path is set
 
     serve(frozen_after)
