@@ -75,6 +75,7 @@ def without_archive(path: Sequence[str]) -> list[str]:
 
 
 if __name__ == "__main__":
+    gc.disable()
     keep_freed_memory()
     sys.path[:] = without_archive(sys.path)
     for name in WARM:
@@ -84,6 +85,7 @@ if __name__ == "__main__":
         del sys.path_importer_cache[path]
     gc.collect()
     gc.freeze()
+    gc.enable()
     gc.set_threshold(NEW_OBJECTS, *gc.get_threshold()[1:])
     from tidemill.spark_internals.daemon import serve  # not before the path is set
 
