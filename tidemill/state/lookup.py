@@ -21,6 +21,7 @@ from tidemill.changelog.columns import (
     Mask,
     Values,
     Vec,
+    dtype_of,
     is_fixed,
     single,
     to_arrow,
@@ -29,6 +30,7 @@ from tidemill.changelog.columns import (
 )
 from tidemill.changelog.values import rows_same
 from tidemill.state.layout import Layout
+from tidemill.state.packing import taken
 from tidemill.state.run import RunReader, due_range
 
 _FEW_TIMES = 64
@@ -127,7 +129,8 @@ class Answers:
         if self.complete:
             column = self.pieces[0].reader.column(name)
             if column is not None:
-                return vector(column).take(self.pieces[0].rows)
+                part = vector(column).take(self.pieces[0].rows)
+                return Vec(part.values.astype(dtype_of(kind) or part.values.dtype, copy=False), part.valid)
         values = zeros(kind, self.size)
         valid = np.zeros(self.size, np.bool_)
         for piece in self.pieces:
@@ -149,7 +152,7 @@ class Answers:
         for piece in self.pieces:
             column = piece.reader.column(name)
             if column is not None:
-                chunks.append(column.take(pa.array(piece.rows)))
+                chunks.append(taken(column, piece.rows, kind))
                 indexes[piece.queries] = np.arange(offset, offset + len(piece.rows))
                 offset += len(piece.rows)
         indexes[~self.there] = 0

@@ -19,6 +19,7 @@ from tidemill.runtime.state_tables.invariants import is_derived
 from tidemill.runtime.state_tables.naming import OperatorState, StoredTable, known_layout
 from tidemill.runtime.state_tables.writer import TableRules, hashed_by_keys
 from tidemill.state.layout import Layout
+from tidemill.state.packing import unpacked
 from tidemill.state.run import RunReader
 from tidemill.state.storage import StateFiles
 
@@ -101,7 +102,7 @@ def _as_stored(files: StateFiles, table: StoredTable, layout: Layout) -> Layout:
     for entries in table.entries.values():
         for run in [next(entry.runs, None) for entry in entries]:
             if run is not None:
-                rows = RunReader.of_run(files, run).table.slice(0, _TELLING).combine_chunks()
+                rows = unpacked(RunReader.of_run(files, run).table.slice(0, _TELLING)).combine_chunks()
                 ways = [way for way in ways if hashed_by_keys(rows, way)]
     if not ways:
         raise NotSupportedError(
