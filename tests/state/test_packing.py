@@ -77,6 +77,15 @@ def test_the_least_type_that_holds_all(values: list[object], kind: pa.DataType, 
     assert (schema.field("c").type, schema.field("plain").type) == (stored, kind)
 
 
+def test_a_key_whose_values_are_neighbours_is_seen_to_repeat() -> None:
+    """Of many keys a sample of rows far apart has each key once."""
+    keys = pa.array([f"key {n // 60}" for n in range(600_000)], pa.string())
+    once = pa.array([f"text {n}" for n in range(600_000)], pa.string())
+    schema = packed(pa.table({"key": keys, "once": once}), ()).schema
+    assert schema.field("key").type == pa.dictionary(pa.int16(), pa.string())
+    assert schema.field("once").type == pa.string()
+
+
 def test_bytes_count_as_before_packing() -> None:
     """Merges are bounded by what they widen, not by what files hold."""
     table = pa.table({"t": ["x" * 1000] * 5000, "n": pa.array([1] * 5000, pa.int64())})

@@ -29,7 +29,8 @@ from tidemill.state.arrow_names import arrow_named
 _KIND = b"tidemill.unpacked"
 """Metadata of a field of narrower integers: the type that its values have."""
 _NARROW = (pa.int8(), pa.int16(), pa.int32())
-_SAMPLE = 1024
+_BLOCKS, _BLOCK = 32, 32
+"""A sample of rows: blocks of neighbours, as all values of a key are neighbours."""
 _REPEATS = 4
 """A dictionary pays if each of its texts is there so many times."""
 
@@ -110,11 +111,13 @@ def _narrowed(column: pa.Array) -> pa.Array:
 
 
 def _repeats(column: pa.Array) -> bool:
-    """Whether a sample from everywhere has texts twice: a look at little, as most keys are there once."""
-    if len(column) <= _SAMPLE:
+    """Whether a sample has most texts twice: a look at little, as most texts that are keys are there once."""
+    size = _BLOCKS * _BLOCK
+    if len(column) <= size:
         return True
-    places = np.linspace(0, len(column) - 1, _SAMPLE).astype(np.int64)
-    return bool(pc.count_distinct(column.take(pa.array(places)), mode="all").as_py() * 2 <= _SAMPLE)
+    starts = np.linspace(0, len(column) - _BLOCK, _BLOCKS).astype(np.int64)
+    places = (starts[:, None] + np.arange(_BLOCK)).ravel()
+    return bool(pc.count_distinct(column.take(pa.array(places)), mode="all").as_py() * 2 <= size)
 
 
 def _coded(column: pa.Array) -> pa.Array:
