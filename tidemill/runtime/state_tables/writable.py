@@ -20,6 +20,7 @@ from tidemill.runtime.state_tables.naming import OperatorState, StoredTable, kno
 from tidemill.runtime.state_tables.writer import TableRules, hashed_by_keys
 from tidemill.state.conversion import is_other
 from tidemill.state.layout import Layout
+from tidemill.state.packing import unpacked
 from tidemill.state.run import RunReader
 from tidemill.state.storage import StateFiles
 from tidemill.state.whole_table import stored_layout
@@ -103,7 +104,7 @@ def _as_stored(files: StateFiles, table: StoredTable, layout: Layout) -> Layout:
     for entry in (e for entries in table.entries.values() for e in entries):
         run = next(entry.runs, None)
         if run is not None:
-            rows = RunReader.of_run(files, run).table.slice(0, _TELLING).combine_chunks()
+            rows = unpacked(RunReader.of_run(files, run).table.slice(0, _TELLING)).combine_chunks()
             own = stored_layout(files, table.stored, entry) if is_other(layout, entry) else layout
             values = tuple(f for f in own.values if f.name in rows.column_names)
             ways = [way for way in ways if hashed_by_keys(rows, replace(own, values=values, growing=way))]
