@@ -27,7 +27,7 @@ from tidemill.runtime.compile.windows import TIME
 from tidemill.runtime.job.graphs import state_names, unread_job
 from tidemill.runtime.job.identity import job_identity
 from tidemill.runtime.state_tables.new_tables import new_tables
-from tidemill.runtime.state_tables.writer import StateWriter
+from tidemill.runtime.state_tables.writer import Part, StateWriter
 from tidemill.session import planning
 from tidemill.session.context import SessionContext
 from tidemill.session.dispatch import execute
@@ -111,7 +111,7 @@ class ChangingQuery:
         given = (*inputs, *[inputs[-1]] * (len(ports) - len(inputs)))
         tables = (self._table(port, rows) for port, rows in zip(ports, given, strict=True))
         output = self._keyed.spec.step(tuple(tables), store, context)
-        self.base = store.flush()
+        self.base = store.flush() or self.base
         kinds = [0] * len(output)
         if KIND_COLUMN in output.schema.names:
             kinds = output.column(KIND_COLUMN).to_pylist()
@@ -144,7 +144,7 @@ class ChangingQuery:
                 copies = np.repeat(np.arange(len(rows)), rows.column(times).to_numpy())
                 rows = rows.take(pa.array(copies)).drop_columns([times])
             names = [c.stored for c in new.columns if c.stored in rows.column_names]
-            parts = []
+            parts: list[Part] = []
             for number in range(partitions):
                 first, stop = key_groups(number, partitions)
                 parts.append((number, first, stop, (built[number],) if number in built else ()))

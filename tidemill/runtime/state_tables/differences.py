@@ -108,7 +108,7 @@ class Differences:
         schema = arrow_schema(FIELDS)
         try:
             for operator, table, stored, names, *sides in assigned(batches):
-                held = [self._rows(side, stored, *sides[side], names) for side in range(2)]
+                held = [self._rows(side, stored, sides[side], names) for side in range(2)]
                 rows = [(operator, table, *found) for found in _differing(held[0], held[1], names)]
                 columns = zip(*rows, strict=True) if rows else [[]] * len(FIELDS)
                 made = [pa.array(list(c), f.type) for c, f in zip(columns, schema, strict=True)]
@@ -116,7 +116,8 @@ class Differences:
         except StateError as e:
             raise WorkerError(e) from e
 
-    def _rows(self, side: int, stored: str, layout: Layout | None, parts: Parts, names: Names) -> pa.Table:
+    def _rows(self, side: int, stored: str, found: Side, names: Names) -> pa.Table:
+        layout, parts = found
         slices = [Slice(*part) for part in parts]
         files, now = self.files[side], self.now[side]
         pieces = list(live_rows(files, slices, stored, now, layout)) if slices else []
