@@ -11,6 +11,7 @@ from tidemill.connectors.api.connector import (
     ConnectorOption,
     LookupConnector,
     OutsideTables,
+    RewritingConnector,
     TruncatingConnector,
 )
 from tidemill.connectors.api.lookup import (
@@ -53,6 +54,7 @@ __all__ = [
     "OutsideTables",
     "ReadLimit",
     "ReadTasks",
+    "RewritingConnector",
     "ScannedTable",
     "Sink",
     "SinkRequest",
