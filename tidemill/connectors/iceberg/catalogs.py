@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
+from contextlib import suppress
 from functools import lru_cache
+from importlib import import_module
 from pathlib import Path
 from typing import Any
 
@@ -11,6 +13,7 @@ from pyiceberg.catalog import Catalog, load_catalog
 from pyiceberg.exceptions import (
     NoSuchNamespaceError,
     NoSuchTableError,
+    NotInstalledError,
     RESTError,
 )
 from sqlalchemy import make_url
@@ -21,7 +24,25 @@ from tidemill.connectors.option_values import OptionValues
 from tidemill.errors import ConnectorError, NotSupportedError, ValidationError
 from tidemill.files.systems import SETTINGS, is_local, local_path
 
-CATALOG_ERRORS = (RESTError, SQLAlchemyError, OSError, NoSuchNamespaceError, NoSuchTableError)
+_CLIENTS = {"botocore.exceptions": ("BotoCoreError", "ClientError"), "thrift.Thrift": ("TException",)}
+"""The errors of the libraries that reach Glue and Hive."""
+
+
+def _errors_of_clients() -> Iterator[type[Exception]]:
+    """Of those that are installed."""
+    for module, names in _CLIENTS.items():
+        with suppress(ImportError):
+            yield from (getattr(import_module(module), name) for name in names)
+
+
+CATALOG_ERRORS = (
+    RESTError,
+    SQLAlchemyError,
+    OSError,
+    NoSuchNamespaceError,
+    NoSuchTableError,
+    *_errors_of_clients(),
+)
 _PREFIX = "catalog."
 _IN_PYICEBERG = {
     "s3.access-key": "s3.access-key-id",
@@ -100,6 +121,8 @@ def _loaded(name: str, given: tuple[tuple[str, str], ...]) -> Catalog:
             f"An Iceberg catalog of type '{settings['type']}' needs the package '{e.name}', which is not"
             " installed."
         ) from None
+    except NotInstalledError as e:
+        raise ValidationError(f"An Iceberg catalog of type '{settings['type']}': {e}.") from None
 
 
 def _make_folder(settings: Mapping[str, str]) -> None:

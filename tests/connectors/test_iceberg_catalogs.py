@@ -1,8 +1,9 @@
-"""Iceberg tables in a REST catalog: they are made, listed and committed once, and failures are named."""
+"""Iceberg tables in REST and Glue catalogs: made, listed and committed once, with failures that are named."""
 
 from __future__ import annotations
 
 from collections.abc import Iterator
+from importlib.util import find_spec
 from pathlib import Path
 
 import pytest
@@ -11,9 +12,10 @@ from tests.connectors.iceberg_rest import RestCatalog, rest_catalog
 from tests.connectors.lake import all_rows, batch, staged
 from tests.connectors.sinks import sink
 from tests.connectors.sources import source, table
+from tests.object_store import server
 from tests.session.environments import ask, new_session
 from tidemill.catalog.table import CatalogTable
-from tidemill.errors import ConnectorError
+from tidemill.errors import ConnectorError, ValidationError
 from tidemill.types import logical as t
 
 
@@ -24,9 +26,19 @@ def catalog(tmp_path: Path) -> Iterator[RestCatalog]:
         yield running
 
 
-def declared(catalog: RestCatalog) -> CatalogTable:
-    given = {"connector": "iceberg", "catalog-type": "rest", "uri": catalog.url, "catalog.token": "secret"}
+def of_catalog(kind: str, **options: str) -> CatalogTable:
+    given = {"connector": "iceberg", "catalog-type": kind, **options}
     return table({"id": t.BIGINT, "name": t.STRING}, given)
+
+
+def declared(catalog: RestCatalog) -> CatalogTable:
+    return of_catalog("rest", **{"uri": catalog.url, "catalog.token": "secret"})
+
+
+def of_glue(endpoint: str, folder: Path) -> CatalogTable:
+    login = {"endpoint": endpoint, "region": "us-east-1", "access-key-id": "k", "secret-access-key": "s"}
+    options = {f"catalog.glue.{name}": value for name, value in login.items()}
+    return of_catalog("glue", warehouse=str(folder), **options)
 
 
 def rows_of(into: CatalogTable) -> list[int]:
@@ -65,14 +77,17 @@ def test_an_epoch_is_committed_once_where_the_catalog_does_not_answer(catalog: R
     assert len(commits) == 3  # the table, and two epochs
 
 
-def test_writers_of_two_jobs_follow_each_other(catalog: RestCatalog) -> None:
-    into = declared(catalog)
-    one, other = sink(into), sink(into, job="other")
-    for epoch in (1, 2):
-        for number, target in enumerate((one, other)):
-            row = {"id": 10 * epoch + number, "name": None}
-            target.publish(epoch, staged(target, batch(into, [row]), epoch=epoch))
-    assert rows_of(into) == [10, 11, 20, 21]
+def test_writers_of_two_jobs_follow_each_other(catalog: RestCatalog, tmp_path: Path) -> None:
+    with server() as services:
+        for into in (declared(catalog), of_glue(services["s3.endpoint"], tmp_path)):
+            one, other = sink(into), sink(into, job="other")
+            for epoch in (1, 2):
+                for number, target in enumerate((one, other)):
+                    row = {"id": 10 * epoch + number, "name": None}
+                    tokens = staged(target, batch(into, [row]), epoch=epoch)
+                    target.publish(epoch, tokens)
+                    target.publish(epoch, tokens)
+            assert rows_of(into) == [10, 11, 20, 21]
 
 
 def test_a_catalog_that_is_down_or_refuses_the_token_is_named(catalog: RestCatalog) -> None:
@@ -86,3 +101,24 @@ def test_a_catalog_that_is_down_or_refuses_the_token_is_named(catalog: RestCatal
     catalog.token = "another"
     with pytest.raises(ConnectorError, match="no such token"):
         rows_of(into)
+
+
+def test_what_a_glue_catalog_refuses_is_named(catalog: RestCatalog, tmp_path: Path) -> None:
+    with pytest.raises(
+        ConnectorError, match=r"An error occurred \(401\) when calling the GetTable operation"
+    ):
+        rows_of(of_glue(catalog.url, tmp_path))
+
+
+def test_a_glue_catalog_without_a_region_is_refused(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    for name in ("AWS_DEFAULT_REGION", "AWS_REGION", "AWS_PROFILE"):
+        monkeypatch.delenv(name, raising=False)
+    monkeypatch.setenv("AWS_CONFIG_FILE", str(tmp_path / "none"))
+    with pytest.raises(ConnectorError, match="You must specify a region"):
+        rows_of(of_catalog("glue", warehouse=str(tmp_path)))
+
+
+@pytest.mark.skipif(find_spec("thrift") is not None, reason="the library is there")
+def test_a_library_that_is_missing_is_named() -> None:
+    with pytest.raises(ValidationError, match=r"type 'hive': .*pyiceberg\[hive\]"):
+        rows_of(of_catalog("hive", uri="thrift://127.0.0.1:9"))
