@@ -21,6 +21,7 @@ from pyarrow import parquet
 
 from tidemill.changelog.rowkind import INSERT_ONLY
 from tidemill.connectors.api import ReadLimit
+from tidemill.connectors.filesystem.listing import FirstListing
 from tidemill.connectors.filesystem.reading import UNREADABLE
 from tidemill.connectors.filesystem.source import FileSource
 from tidemill.connectors.filesystem.taken_log import TakenLog
@@ -83,7 +84,8 @@ class Copies:
         return _text_difference(text, copied.getvalue().to_pybytes(), self.format == _JSON)
 
     def _batches(self, path: str) -> Iterator[pa.RecordBatch]:
-        alone = replace(self.source, chosen=frozenset({path}), log=TakenLog(), native=None)
+        chosen = frozenset({path})
+        alone = replace(self.source, chosen=chosen, log=TakenLog(), at_first=FirstListing(), native=None)
         end = alone.next_offset(None, ReadLimit())
         for task in alone.tasks(None, end):
             yield from alone.reader.read(task.splits)
