@@ -11,7 +11,6 @@ from tidemill.connectors.api.connector import (
     ConnectorOption,
     LookupConnector,
     OutsideTables,
-    RewritingConnector,
     TruncatingConnector,
 )
 from tidemill.connectors.api.lookup import (
@@ -54,7 +53,6 @@ __all__ = [
     "OutsideTables",
     "ReadLimit",
     "ReadTasks",
-    "RewritingConnector",
     "ScannedTable",
     "Sink",
     "SinkRequest",
