@@ -160,15 +160,15 @@ def test_a_lost_file_is_named(tmp_path: Path) -> None:
         (b"[]", "holds a JSON list"),
         (b"null", "holds a JSON NoneType"),
         (b"\xff{}", "is damaged: 'utf-8'"),
-        (b'{"version":3', "is damaged"),
+        (b'{"version":4', "is damaged"),
         (b'{"version":true}', "has no format version"),
-        (b'{"version":3}', "has no checksum"),
-        (b'{"version":3,"checksum":"0000000000000000"}', "checksum does not fit"),
-        (b'{"version":4,"what":{"ever":"it is"}}', "format version 4, this Tidemill reads version 3"),
+        (b'{"version":4}', "has no checksum"),
+        (b'{"version":4,"checksum":"0000000000000000"}', "checksum does not fit"),
+        (b'{"version":5,"what":{"ever":"it is"}}', "format version 5, this Tidemill reads version 4"),
         (b'{"version":1,"epoch":1,"tables":{}}', "format version 1.*\n.*An older Tidemill"),
         (b"[" * 100_000, "is damaged"),
         (encode_record(3, {}), "is damaged: KeyError"),
-        (encode_record(3, {"epoch": 1, "groups": [0, 1], "tables": []}), "is damaged: AttributeError"),
+        (encode_record(4, {"epoch": 1, "groups": [0, 1], "tables": []}), "is damaged: AttributeError"),
         (
             encode_record(
                 3, {"epoch": 1, "groups": [0, 1], "tables": {"t": {"columns": {}, "layers": [[{}]]}}}

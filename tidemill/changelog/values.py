@@ -37,7 +37,7 @@ def identity_bits(values: Values) -> Values:
 
 def same_at(left: pa.Array, left_rows: Values, right: pa.Array, right_rows: Values) -> Mask:
     """Whether ``left[left_rows[i]]`` and ``right[right_rows[i]]`` are identical; NULL is identical to
-    NULL."""
+    NULL. ``left`` may be a dictionary of such values, or narrower integers."""
     if is_fixed(left.type):
         return _fixed_same(vector(left).take(left_rows), vector(right).take(right_rows))
     if pa.types.is_null(left.type):
@@ -45,6 +45,8 @@ def same_at(left: pa.Array, left_rows: Values, right: pa.Array, right_rows: Valu
     if pa.types.is_nested(left.type):
         left, right = canonical(left), canonical(right)
     a, b = left.take(pa.array(left_rows)), right.take(pa.array(right_rows))
+    if pa.types.is_dictionary(a.type):
+        a = a.dictionary_decode()
     same = pc.equal(a, b)
     if same.null_count == 0:
         return vector(same).values

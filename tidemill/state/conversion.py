@@ -30,6 +30,7 @@ from tidemill.state.growing_types import grows
 from tidemill.state.layout import Layout, conform, hash_array
 from tidemill.state.manifest import TableEntry
 from tidemill.state.merge import merge_readers, merge_tables
+from tidemill.state.packing import unpacked_type
 from tidemill.state.run import DUE, HASH, TIME, RunReader
 
 _KEY_BITS = np.uint64(32)
@@ -60,7 +61,8 @@ def converted(
     for reader in readers:
         schema = reader.table.schema
         names = set(schema.names)
-        by_values.setdefault(tuple(schema.field(v) for v in values if v in names), []).append(reader)
+        fields = tuple(pa.field(v, unpacked_type(schema.field(v))) for v in values if v in names)
+        by_values.setdefault(fields, []).append(reader)
     layers = (
         _layer(layout, columns, readers_of_columns, slice_bytes, now)
         for columns, readers_of_columns in by_values.items()

@@ -21,6 +21,7 @@ from tidemill.changelog.columns import (
     Mask,
     Values,
     Vec,
+    dtype_of,
     is_fixed,
     single,
     to_arrow,
@@ -29,6 +30,7 @@ from tidemill.changelog.columns import (
 )
 from tidemill.changelog.values import rows_same
 from tidemill.state.layout import Layout
+from tidemill.state.packing import taken
 from tidemill.state.run import RunReader, due_range
 
 _FEW_TIMES = 64
@@ -127,13 +129,13 @@ class Answers:
         if self.complete:
             column = self.pieces[0].reader.column(name)
             if column is not None:
-                return vector(column).take(self.pieces[0].rows)
+                return _taken(column, self.pieces[0].rows, kind)
         values = zeros(kind, self.size)
         valid = np.zeros(self.size, np.bool_)
         for piece in self.pieces:
             column = piece.reader.column(name)
             if column is not None:
-                part = vector(column).take(piece.rows)
+                part = _taken(column, piece.rows, kind)
                 values[piece.queries] = part.values
                 valid[piece.queries] = True if part.valid is None else part.valid
         return Vec(values, valid & self.there)
@@ -149,7 +151,7 @@ class Answers:
         for piece in self.pieces:
             column = piece.reader.column(name)
             if column is not None:
-                chunks.append(column.take(pa.array(piece.rows)))
+                chunks.append(taken(column, piece.rows, kind))
                 indexes[piece.queries] = np.arange(offset, offset + len(piece.rows))
                 offset += len(piece.rows)
         indexes[~self.there] = 0
@@ -159,6 +161,13 @@ class Answers:
     def complete(self) -> bool:
         """Whether one run answers every query, in order."""
         return len(self.pieces) == 1 and len(self.pieces[0].rows) == self.size and bool(self.there.all())
+
+
+def _taken(column: pa.Array, rows: Ints, kind: pa.DataType) -> Vec:
+    """The ``rows`` of a column of fixed width, which may be packed. Of bits no others are unpacked."""
+    is_bits = pa.types.is_boolean(column.type)
+    part = vector(column.take(pa.array(rows))) if is_bits else vector(column).take(rows)
+    return Vec(part.values.astype(dtype_of(kind) or part.values.dtype, copy=False), part.valid)
 
 
 def find(

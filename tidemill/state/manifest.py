@@ -19,7 +19,9 @@ from tidemill.state.record import damaged, decode_record, encode_record
 from tidemill.state.run import Run
 from tidemill.state.storage import StateFiles
 
-VERSION = 3
+VERSION = 4
+_OLDER = {3: lambda fields: fields}
+"""Readers of the versions before. 4: runs may be packed (``state.packing``), which the file itself says."""
 
 Layers = tuple[tuple[Run, ...], ...]
 
@@ -112,7 +114,7 @@ def read_manifest(storage: StateFiles, name: str) -> Manifest:
     description = f"the manifest '{storage.path(name)}'"
     if storage.owner:
         description += f" of {storage.owner}"
-    fields = decode_record(storage.read_bytes(name), VERSION, description)
+    fields = decode_record(storage.read_bytes(name), VERSION, description, _OLDER)
     try:
         tables = {table: TableEntry.from_json(data) for table, data in fields["tables"].items()}
         first, stop = fields["groups"]

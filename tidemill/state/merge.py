@@ -22,6 +22,7 @@ from tidemill.changelog.columns import Ints, Mask, Vec, single, to_arrow, vector
 from tidemill.changelog.grouping import Groups, group_ordered, group_rows, sort_order
 from tidemill.errors import StateError
 from tidemill.state.layout import Layout, conform
+from tidemill.state.packing import unpacked_bytes
 from tidemill.state.run import DELETED, DUE, HASH, TIME, WEIGHT, RunReader
 
 _OFFSETS = (1 << 31) - 1
@@ -43,7 +44,7 @@ def merge_readers(
 
 def _slices(layout: Layout, readers: list[RunReader], limit: int) -> Iterator[list[RunReader]]:
     """``readers`` in ranges of codes of at most ``limit`` bytes, if codes can divide them."""
-    size = sum(r.table.nbytes for r in readers)
+    size = sum(unpacked_bytes(r.table) for r in readers)
     if size <= limit:
         yield readers
         return

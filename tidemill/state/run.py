@@ -18,6 +18,7 @@ import pyarrow as pa
 import pyarrow.ipc as ipc
 
 from tidemill.changelog.columns import Hashes, Ints, single, vector
+from tidemill.state.packing import packed
 from tidemill.state.storage import Published, StateFiles
 
 HASH = "$hash"
@@ -26,6 +27,8 @@ WEIGHT = "$weight"
 DELETED = "$deleted"
 TIME = "$time"
 
+_PLAIN = (HASH, DUE, DELETED, TIME)
+"""Columns that are never packed: they are read whole."""
 _HASHES = 1 << 64
 _EPOCH_START = 1 << 63
 
@@ -118,7 +121,7 @@ class RunReader:
 
     @property
     def table(self) -> pa.Table:
-        """The live rows; every column is one chunk over the mapped file."""
+        """The live rows, perhaps packed; every column is one chunk over the mapped file."""
         if self._table is None:
             assert self.run is not None
             self._table = _read(self.storage, self.run)
@@ -145,7 +148,7 @@ class RunReader:
         return None if at < 0 else vector(self.table.column(at)).values
 
     def column(self, name: str) -> pa.Array | None:
-        """The column as one array; None if the column is newer than this run."""
+        """The column as one array, perhaps packed; None if the column is newer than this run."""
         at = self.table.schema.get_field_index(name)
         return None if at < 0 else single(self.table.column(at))
 
@@ -181,13 +184,16 @@ class RunReader:
         return RunReader(self.storage, run, self.epochs, table, self.hashes[start:stop])
 
 
-def write_run(storage: StateFiles, path: str, table: pa.Table, epochs: tuple[int, int]) -> Run:
-    """Publishes ``table`` (sorted by code, not empty) as a run file."""
+def write_run(
+    storage: StateFiles, path: str, table: pa.Table, epochs: tuple[int, int], *, packed_rows: int
+) -> Run:
+    """Publishes ``table`` (sorted by code, not empty) as a run file, packed if it has ``packed_rows``."""
     table = table.combine_chunks()
+    stored = packed(table, _PLAIN) if len(table) >= packed_rows else table
 
     def write(sink: Any) -> None:
-        with ipc.new_file(sink, table.schema) as writer:
-            writer.write_table(table)
+        with ipc.new_file(sink, stored.schema) as writer:
+            writer.write_table(stored)
 
     published = storage.publish(path, write)
     lo, hi = RunReader.of_table(storage, table, epochs).bounds

@@ -39,6 +39,7 @@ class SpineOptions:
     - ``wide_row``: a row of more bytes counts as several rows.
     - ``lazy_layers``: up to so many layers are not merged. Then the two layers that are cheapest to
       merge are merged, whatever ``ratio`` says.
+    - ``packed_rows``: runs of so many rows are packed (see ``state.packing``). Smaller ones are soon merged.
     """
 
     ratio: int = 2
@@ -49,6 +50,7 @@ class SpineOptions:
     wide_row: int = 1 << 10
     slice_bytes: int = 1 << 28
     lazy_layers: int = 0
+    packed_rows: int = 1 << 14
 
     def budget(self, added: int, layers: int) -> int:
         return self.fuel + self.fuel_per_row * added * max(1, layers - self.calm_layers)

@@ -191,4 +191,6 @@ class _Writer:
         name = f"{store.epoch}.{store.attempt}.{self.number}.{self.written}.arrow"
         self.written += 1
         path = f"{store.operator}/{store.partition}/{name}"
-        return RunReader.of_run(store.storage, write_run(store.storage, path, rows.table, rows.epochs))
+        packed_rows = store.options.packed_rows
+        run = write_run(store.storage, path, rows.table, rows.epochs, packed_rows=packed_rows)
+        return RunReader.of_run(store.storage, run)

@@ -28,6 +28,7 @@ from tidemill.changelog.values import rows_same
 from tidemill.state.layers import TableLayers
 from tidemill.state.layout import Layout, conform, hash_array
 from tidemill.state.lookup import Answers, Piece, Queries, find, total_weight
+from tidemill.state.packing import taken
 from tidemill.state.run import DELETED, DUE, HASH, WEIGHT, RunReader, due_code, due_range
 
 _TOLD_BITS = 20
@@ -48,7 +49,7 @@ class Gathered:
 
     def column(self, name: str) -> pa.Array:
         kind = self.layout.schema.field(name).type
-        return single(pa.chunked_array([self._piece(p, name) for p in self.pieces], kind))
+        return single(pa.chunked_array([self._piece(p, name, kind) for p in self.pieces], kind))
 
     def ints(self, name: str) -> Ints:
         """A column of integers or times without NULLs."""
@@ -67,8 +68,8 @@ class Gathered:
         parts = zip(self.pieces, np.split(chosen, sizes[:-1]), strict=True)
         return Gathered(self.layout, [Piece(p.reader, p.queries[c], p.rows[c]) for p, c in parts])
 
-    def _piece(self, piece: Piece, name: str) -> pa.Array:
-        return single(piece.reader.table.column(name)).take(pa.array(piece.rows))
+    def _piece(self, piece: Piece, name: str, kind: pa.DataType) -> pa.Array:
+        return taken(single(piece.reader.table.column(name)), piece.rows, kind)
 
 
 @dataclass(slots=True)

@@ -13,6 +13,7 @@ import pyarrow as pa
 
 from tidemill.errors import StateError
 from tidemill.state.arrow_names import arrow_named
+from tidemill.state.conversion import converted, is_other
 from tidemill.state.layout import VERSION, Layout
 from tidemill.state.manifest import TableEntry, TableShape
 from tidemill.state.merge import merge_readers
@@ -24,13 +25,20 @@ from tidemill.state.storage import StateFiles
 _HIDDEN = (HASH, DUE, WEIGHT, DELETED, TIME)
 
 
-def live_rows(files: StateFiles, slices: Sequence[Slice], table: str, now: int) -> Iterator[pa.Table]:
+def live_rows(
+    files: StateFiles, slices: Sequence[Slice], table: str, now: int, query: Layout | None = None
+) -> Iterator[pa.Table]:
     """The live rows in pieces, with all columns of the layout. ``now``: the processing time of the epoch that
-    wrote the last of them, in milliseconds: what had expired by then does not count. StateError."""
+    wrote the last of them, in milliseconds: what had expired by then does not count. ``query``: the layout to
+    which rows of an earlier query are converted; None: they stay as they are. StateError."""
     manifest = read_slices(files, slices)
     entry = None if manifest is None else manifest.tables.get(table)
     readers = [] if entry is None else [RunReader.of_run(files, run) for run in entry.runs]
     if entry is None or not readers:
+        return
+    if query is not None and is_other(query, entry):
+        for layer in converted(query, entry, readers, SpineOptions().slice_bytes, now):
+            yield from (reader.table for reader in layer)
         return
     layout = stored_layout(files, table, entry)
     for merged in merge_readers(layout, readers, SpineOptions().slice_bytes, last=True, now=now):

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -14,6 +15,7 @@ from tidemill.changelog.hashing import hash_columns
 from tidemill.changelog.rowkind import INSERT_ONLY, KIND_COLUMN, SEQUENCE_COLUMN
 from tidemill.changelog.watermarks import NONE, WATERMARK_COLUMN
 from tidemill.config.option import Configuration
+from tidemill.files.storage import Storage
 from tidemill.operators.api import HASH_COLUMN, EpochContext
 from tidemill.physical.identities import RULES
 from tidemill.plan.optimizer import optimize
@@ -24,12 +26,17 @@ from tidemill.runtime.checkpoint.identity import JobIdentity
 from tidemill.runtime.compile.windows import TIME
 from tidemill.runtime.job.graphs import state_names, unread_job
 from tidemill.runtime.job.identity import job_identity
+from tidemill.runtime.state_tables.new_tables import new_tables
+from tidemill.runtime.state_tables.writer import StateWriter
 from tidemill.session import planning
 from tidemill.session.context import SessionContext
 from tidemill.session.dispatch import execute
 from tidemill.sql.parser import parse_statement
 from tidemill.sql.statements import Query
+from tidemill.state.slices import KEY_GROUPS, Slice, key_groups
+from tidemill.state.storage import StateFiles
 from tidemill.state.store import StateStore
+from tidemill.state.whole_table import live_rows
 
 CLICKS = (
     "CREATE TABLE clicks (k INT, a BIGINT, b BIGINT, f BOOLEAN, ts TIMESTAMP(3), WATERMARK FOR ts AS ts) "
@@ -49,7 +56,7 @@ def session(*tables: str, **options: str) -> SessionContext:
 @dataclass
 class ChangingQuery:
     """``start`` gives the job another query; ``epoch`` feeds rows to its one operator of the ``kind``, per
-    input. ``types``: of columns of sources that are not as usual."""
+    input. ``types``: of columns of sources that are not as usual. ``base``: the state that it has."""
 
     root: Path
     context: SessionContext = field(default_factory=session)
@@ -57,7 +64,7 @@ class ChangingQuery:
     number: int = 0
     types: Mapping[str, pa.DataType] = field(default_factory=dict)
     identity: JobIdentity | None = None
-    _base: str | None = None
+    base: str | tuple[Slice, ...] | None = None
     _keyed: g.Keyed | None = None
 
     @property
@@ -95,7 +102,7 @@ class ChangingQuery:
         """The changes that the epoch gives, as (kind, fields); a row's kind is its ``kind``."""
         assert self._keyed is not None
         self.number += 1
-        store = StateStore.open(str(self.root), self._keyed.operator, 0, self._base, self.number)
+        store = StateStore.open(str(self.root), self._keyed.operator, 0, self.base, self.number)
         context = EpochContext(
             epoch=self.number, time=time, partition=0, watermark=watermark, before=NONE, reached=watermark
         )
@@ -104,13 +111,59 @@ class ChangingQuery:
         given = (*inputs, *[inputs[-1]] * (len(ports) - len(inputs)))
         tables = (self._table(port, rows) for port, rows in zip(ports, given, strict=True))
         output = self._keyed.spec.step(tuple(tables), store, context)
-        self._base = store.flush()
+        self.base = store.flush()
         kinds = [0] * len(output)
         if KIND_COLUMN in output.schema.names:
             kinds = output.column(KIND_COLUMN).to_pylist()
             output = output.drop_columns([KIND_COLUMN])
         fields = [tuple(row.values()) for row in output.to_pylist()]
         return list(zip(kinds, fields, strict=True))
+
+    def go_on(self, root: Path, *slices: Slice) -> None:
+        """From here on with the state that lies there."""
+        self.root, self.base = root, slices
+
+    def rebuild(self, partitions: int = 2, *, counted: bool = True) -> None:
+        """Goes on with state that is built of rows which its tables show, as ``CREATE SAVEPOINT`` builds it,
+        in several partitions. ``counted``: the rows say how often they are there; otherwise equal rows come
+        one by one. No other query may have started yet."""
+        assert self._keyed is not None
+        assert self.identity is not None
+        operator, place = self._keyed.operator, self.root / "built"
+        files = StateFiles.open(str(self.root))
+        held = (Slice(self.base, 0, KEY_GROUPS),) if isinstance(self.base, str) else self.base or ()
+        built: dict[int, tuple[str, int, int]] = {}
+        for name, new in new_tables(Storage(str(place)), self.identity, [self._keyed]).items():
+            pieces = list(live_rows(files, held, new.rules.layout.name, 0))
+            if not any(map(len, pieces)):
+                continue
+            rows = pa.concat_tables(pieces).combine_chunks()
+            intake = new.rules.intake
+            times = "" if intake is None or counted else intake.times
+            if times:
+                copies = np.repeat(np.arange(len(rows)), rows.column(times).to_numpy())
+                rows = rows.take(pa.array(copies)).drop_columns([times])
+            names = [c.stored for c in new.columns if c.stored in rows.column_names]
+            parts = []
+            for number in range(partitions):
+                first, stop = key_groups(number, partitions)
+                parts.append((number, first, stop, (built[number],) if number in built else ()))
+            writer = StateWriter(
+                root=Storage(str(place)),
+                operator=operator,
+                shown=name,
+                rules=new.rules,
+                names={c.stored: c.name for c in new.table.columns},
+                parts=tuple(parts),
+                columns=tuple(names),
+                epoch=1,
+                now=0,
+            )
+            for batch in writer.write(writer.route(rows.select(names).combine_chunks().to_batches())):
+                for token in map(json.loads, batch.column(0).to_pylist()):
+                    if token["manifest"] is not None:
+                        built[token["part"]] = (token["manifest"], *token["groups"])
+        self.go_on(place, *(Slice(*built[part]) for part in sorted(built)))
 
     def _table(self, port: g.Port, rows: list[Row]) -> pa.Table:
         columns: dict[str, pa.Array] = {}

@@ -53,11 +53,10 @@ def savepoint(root: Path, partitions: int, records: list[Row], values: list[Row]
 
 def differences(first: Savepoint, second: Savepoint) -> list[Row]:
     """As one task finds all of them."""
-    tasks = list(tasks_of(operators_of(first), operators_of(second)))
+    files = state_files(first), state_files(second)
+    tasks = list(tasks_of(operators_of(first), operators_of(second), files))
     texts = [base64.b64encode(pickle.dumps(task)).decode() for task in tasks]
-    run = Differences(
-        files=(state_files(first), state_files(second)), now=(5, 5), wanted=tuple(f.name for f in FIELDS)
-    )
+    run = Differences(files=files, now=(5, 5), wanted=tuple(f.name for f in FIELDS))
     batches = list(run([pa.record_batch([pa.array(texts)], names=["task"])]))
     return sorted(tuple(row.values())[1:] for batch in batches for row in batch.to_pylist())
 

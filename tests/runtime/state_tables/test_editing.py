@@ -20,6 +20,7 @@ from tidemill.runtime.checkpoint.epochs import EpochCommit
 from tidemill.runtime.checkpoint.identity import JobIdentity
 from tidemill.runtime.checkpoint.savepoint import Savepoint, Snapshot
 from tidemill.runtime.state_tables.editing import Edit, SavepointSink, claim, parts_of, sink_of
+from tidemill.runtime.state_tables.invariants import check_records
 from tidemill.runtime.state_tables.naming import (
     OperatorState,
     find_table,
@@ -173,6 +174,15 @@ def test_what_breaks_the_state_is_refused(savepoint: Savepoint, tmp_path: Path, 
         raise found
     made.discard(1)
     assert not (tmp_path / "new").exists()
+
+
+def test_a_count_that_a_changed_query_has_added_is_null_in_earlier_records() -> None:
+    """NULL is 0 there, and nowhere else."""
+    counts, sums = pa.array([None, -1, 4, 1, None]), pa.array([None, None, 7, None, 7], NUMBER)
+    for name, expected in (("v) SINCE 5", [[1], [2], [3], [4]]), ("v)", [[0, 1, 4], [2], [3]])):
+        rows = {"COUNT(*)": pa.array([3] * 5), f"COUNT({name}": counts, f"SUM({name}": sums}
+        masks = [mask for mask, *_ in check_records(rows, np.ones(5, np.bool_), {})]
+        assert [np.flatnonzero(mask).tolist() for mask in masks if mask.any()] == expected
 
 
 def test_a_key_comes_once(savepoint: Savepoint, tmp_path: Path) -> None:

@@ -30,6 +30,7 @@ from tidemill.runtime.checkpoint.savepoint import (
     whole_or_absent,
 )
 from tidemill.state.manifest import Manifest, TableEntry, read_manifest
+from tidemill.state.packing import unpacked
 from tidemill.state.run import Run
 from tidemill.state.storage import Published, StateFiles
 
@@ -104,7 +105,7 @@ def _import_manifest(
 
 def _to_parquet(source: Storage, path: str, target: Storage) -> None:
     with source.open(path) as file:
-        table = ipc.open_file(file).read_all()
+        table = unpacked(ipc.open_file(file).read_all())
     target.publish(_parquet_name(path), lambda sink: pq.write_table(table, sink))
 
 

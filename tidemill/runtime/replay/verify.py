@@ -35,6 +35,7 @@ from tidemill.runtime.state_tables.naming import (
     find_table,
     operators_of,
     state_files,
+    told_layout,
 )
 from tidemill.runtime.state_tables.source import StateReader
 from tidemill.types import logical as t
@@ -169,6 +170,7 @@ def _state(spark: SparkSession, of: Savepoint, operator: OperatorState, table: S
         table=table.stored,
         now=0 if of.commit is None else of.commit.time,
         columns=columns,
+        layout=told_layout(state_files(of), table),
     )
     tasks = [
         (number, [(s.manifest, s.first, s.stop) for s in parts])

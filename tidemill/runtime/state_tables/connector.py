@@ -24,6 +24,7 @@ from tidemill.runtime.state_tables.naming import (
     find_table,
     operators_of,
     state_files,
+    told_layout,
 )
 from tidemill.runtime.state_tables.source import ListedRows, StateReader, StateSource
 from tidemill.types.logical import Field, LogicalType
@@ -153,10 +154,11 @@ def _compared(
 ) -> StateSource:
     _check(request.table, {f.name: f.type for f in differences.FIELDS})
     other = Savepoint.open(Storage.configured(request.options[COMPARED], request.options))
+    files = state_files(savepoint), state_files(other)
     return StateSource(
-        tasks=tuple(differences.tasks_of(operators, operators_of(other))),
+        tasks=tuple(differences.tasks_of(operators, operators_of(other), files)),
         run=differences.Differences(
-            files=(state_files(savepoint), state_files(other)),
+            files=files,
             now=(_time(savepoint), _time(other)),
             wanted=tuple(f.name for f in request.fields),
         ),
@@ -183,6 +185,7 @@ def _stored(
             table=table.stored,
             now=_time(savepoint),
             columns=tuple(columns[f.name] for f in request.fields),
+            layout=told_layout(state_files(savepoint), table),
         ),
         fields=request.fields,
         sequence=request.sequence,

@@ -23,7 +23,14 @@ from tidemill.changelog.values import rows_same
 from tidemill.connectors.task_frames import assigned
 from tidemill.connectors.worker_errors import WorkerError
 from tidemill.errors import StateError
-from tidemill.runtime.state_tables.naming import PARTITION, OperatorState, StateColumn, StoredTable
+from tidemill.runtime.state_tables.naming import (
+    PARTITION,
+    OperatorState,
+    StateColumn,
+    StoredTable,
+    told_layout,
+)
+from tidemill.state.layout import Layout
 from tidemill.state.slices import Slice
 from tidemill.state.storage import StateFiles
 from tidemill.state.whole_table import live_rows
@@ -41,26 +48,32 @@ Change = tuple[str, str, str | None, str | None]
 Parts = list[tuple[str, int, int]]
 Names = tuple[tuple[str, str, bool], ...]
 """Of columns the stored names, those for people, and whether they tell rows apart."""
-Task = tuple[str, str, str, Names, Parts, Parts]
-"""Operator, table, its stored name, its columns, and where its rows are in either savepoint."""
+Side = tuple[Layout | None, Parts]
+"""The layout of a table as its query has it, and where its rows are."""
+Task = tuple[str, str, str, Names, Side, Side]
+"""Operator, table, its stored name, its columns, and either savepoint."""
 
 
-def tasks_of(first: Iterable[OperatorState], second: Iterable[OperatorState]) -> Iterator[Task]:
+def tasks_of(
+    first: Iterable[OperatorState], second: Iterable[OperatorState], files: tuple[StateFiles, StateFiles]
+) -> Iterator[Task]:
     """One for each range of key groups of a table that both have in one piece."""
     before, after = ({operator.id: operator for operator in side} for side in (first, second))
     for key in (*before, *(key for key in after if key not in before)):
         sides = before.get(key), after.get(key)
-        tables: dict[str, list[StoredTable]] = {}
-        for table in (t for side in sides if side is not None for t in side.tables):
-            tables.setdefault(table.stored, []).append(table)
+        tables: dict[str, dict[int, StoredTable]] = {}
+        for number, side in enumerate(sides):
+            for table in side.tables if side is not None else ():
+                tables.setdefault(table.stored, {})[number] = table
         name = next(side.name for side in sides if side is not None)
         slices = [() if side is None else _slices(side) for side in sides]
         bounds = sorted({bound for s in itertools.chain(*slices) for bound in (s.first, s.stop)})
-        for stored, (table, *other) in tables.items():
-            columns = _columns([table, *other])
+        for stored, either in tables.items():
+            columns, shown = _columns(either.values()), next(iter(either.values())).name
+            layouts = [told_layout(files[n], either[n]) if n in either else None for n in range(2)]
             for low, high in itertools.pairwise(bounds):
-                before_rows, after_rows = (_within(side, low, high) for side in slices)
-                yield name, table.name, stored, columns, before_rows, after_rows
+                rows = [(layouts[n], _within(slices[n], low, high)) for n in range(2)]
+                yield name, shown, stored, columns, rows[0], rows[1]
 
 
 def _slices(operator: OperatorState) -> tuple[Slice, ...]:
@@ -94,8 +107,8 @@ class Differences:
     def __call__(self, batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
         schema = arrow_schema(FIELDS)
         try:
-            for operator, table, stored, names, *parts in assigned(batches):
-                held = [self._rows(side, stored, parts[side], names) for side in range(2)]
+            for operator, table, stored, names, *sides in assigned(batches):
+                held = [self._rows(side, stored, *sides[side], names) for side in range(2)]
                 rows = [(operator, table, *found) for found in _differing(held[0], held[1], names)]
                 columns = zip(*rows, strict=True) if rows else [[]] * len(FIELDS)
                 made = [pa.array(list(c), f.type) for c, f in zip(columns, schema, strict=True)]
@@ -103,9 +116,10 @@ class Differences:
         except StateError as e:
             raise WorkerError(e) from e
 
-    def _rows(self, side: int, stored: str, parts: Parts, names: Names) -> pa.Table:
+    def _rows(self, side: int, stored: str, layout: Layout | None, parts: Parts, names: Names) -> pa.Table:
         slices = [Slice(*part) for part in parts]
-        pieces = list(live_rows(self.files[side], slices, stored, self.now[side])) if slices else []
+        files, now = self.files[side], self.now[side]
+        pieces = list(live_rows(files, slices, stored, now, layout)) if slices else []
         if not pieces:
             return pa.table({})
         table = pa.concat_tables(pieces)

@@ -4,7 +4,7 @@ For records of an aggregation:
 
 - A key is there if it has rows: ``COUNT(*)`` is more than 0, and no other count is more than that.
 - Counts are not NULL, and not below 0. Where values were counted, their sum is not NULL; where none were, it
-  is 0 or NULL.
+  is 0 or NULL. Only a count that a changed query has added is NULL in records from before: there it is 0.
 - Columns that tell what other tables of the operator hold (distinct values, values kept for MIN and MAX under
   retraction) stay as they are: a new key has none of these.
 
@@ -27,7 +27,7 @@ from tidemill.state.run import DUE
 Columns = Mapping[str, pa.Array]
 Broken = tuple[Mask, str, str]
 """Which rows break the state, by which column, and why."""
-_ROWS, _COUNT, _SUM, _DISTINCT = "COUNT(*)", "COUNT(", "SUM(", "(DISTINCT "
+_ROWS, _COUNT, _SUM, _DISTINCT, _ADDED = "COUNT(*)", "COUNT(", "SUM(", "(DISTINCT ", " SINCE "
 
 
 def is_derived(column: str, *, has_more: bool) -> bool:
@@ -74,17 +74,18 @@ def _miscounted(rows: Columns, derived: Columns) -> Iterator[Broken]:
     counts = [name for name in rows if name.startswith(_COUNT) and name not in derived]
     for name in counts:
         least, total = (1 if name == _ROWS else 0), _SUM + name.removeprefix(_COUNT)
-        yield _mask(pc.less(pc.fill_null(rows[name], -1), least)), name, f"must be {least} or more"
+        count = pc.fill_null(rows[name], 0 if _ADDED in name else -1)
+        yield _mask(pc.less(count, least)), name, f"must be {least} or more"
         if _ROWS in counts:
-            yield _mask(pc.greater(rows[name], rows[_ROWS])), name, f"counts more rows than '{_ROWS}'"
+            yield _mask(pc.greater(count, rows[_ROWS])), name, f"counts more rows than '{_ROWS}'"
         if total in rows:
-            lacks = pc.and_(pc.greater(rows[name], 0), pc.is_null(rows[total]))
+            lacks = pc.and_(pc.greater(count, 0), pc.is_null(rows[total]))
             yield _mask(lacks), total, f"must not be NULL where '{name}' is more than 0"
             if pa.types.is_floating(rows[total].type):
                 endless = pc.invert(pc.is_finite(rows[total]))
                 yield _mask(endless), total, "must be a finite number"
             if _is_exact(rows[total].type):
-                over = pc.and_(pc.equal(rows[name], 0), pc.not_equal(rows[total], 0))
+                over = pc.and_(pc.equal(count, 0), pc.not_equal(rows[total], 0))
                 yield _mask(over), total, f"must be 0 or NULL where '{name}' is 0"
 
 

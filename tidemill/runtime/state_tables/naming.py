@@ -11,11 +11,13 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterable, Iterator, Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 
 import pyarrow as pa
 
+from tidemill.changelog.rowkind import SEQUENCE_COLUMN
 from tidemill.errors import StateError
+from tidemill.operators.rows.entries import COUNT
 from tidemill.operators.rows.stored_before import is_mark
 from tidemill.physical.names import free_name
 from tidemill.runtime.checkpoint.operator_schema import OperatorSchema
@@ -23,7 +25,7 @@ from tidemill.runtime.checkpoint.savepoint import STATE, Savepoint
 from tidemill.sql.parser import parse_type
 from tidemill.state.arrow_names import arrow_named
 from tidemill.state.layout import Layout
-from tidemill.state.manifest import Manifest, TableEntry, read_manifest
+from tidemill.state.manifest import Manifest, TableEntry, TableShape, read_manifest
 from tidemill.state.run import DELETED, DUE, HASH, TIME, WEIGHT
 from tidemill.state.slices import Slice
 from tidemill.state.storage import StateFiles
@@ -67,13 +69,14 @@ class StateColumn:
 @dataclass(frozen=True, slots=True, kw_only=True)
 class StoredTable:
     """``stored``: its name in manifests. ``types``: of the columns that the query has, by their stored names,
-    as manifests have them. ``entries``: by partition, where it has rows."""
+    as manifests have them. ``entries``: by partition, where it has rows. ``shape``: None if no row tells."""
 
     name: str
     stored: str
     types: Mapping[str, str]
     columns: tuple[StateColumn, ...]
     entries: Mapping[int, tuple[TableEntry, ...]] = field(default_factory=dict)
+    shape: TableShape | None = None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -130,13 +133,43 @@ def find_table(operators: Iterable[OperatorState], name: str) -> tuple[OperatorS
 
 def known_layout(files: StateFiles, table: StoredTable) -> Layout:
     """As the operator lays the table out. StateError where no row has told."""
-    entries = (entry for found in table.entries.values() for entry in found)
-    shape = next((entry.shape for entry in entries if entry.shape is not None), None)
-    if shape is None:
+    layout = told_layout(files, table)
+    if layout is None:
         raise StateError(
             f"The state of {files.owner} does not say which columns are the keys of '{table.name}'."
         )
-    return stored_layout(files, table.stored, TableEntry(columns=table.types, layers=(), shape=shape))
+    return layout
+
+
+def told_layout(files: StateFiles, table: StoredTable) -> Layout | None:
+    """As the operator lays the table out; what an earlier query has stored is converted to it (see
+    ``state.conversion``). None where no row has told."""
+    if table.shape is None:
+        return None
+    entry = TableEntry(columns=table.types, layers=(), shape=table.shape)
+    layout = stored_layout(files, table.stored, entry)
+    held = [entry.columns for entries in table.entries.values() for entry in entries]
+    return replace(
+        layout,
+        evolves=True,
+        late=tuple(f.name for f in layout.values if any(f.name not in columns for columns in held)),
+        counts=COUNT if COUNT in table.types else "",
+        arrival=SEQUENCE_COLUMN if SEQUENCE_COLUMN in table.shape.values else "",
+    )
+
+
+def _shape(schema: OperatorSchema, types: Mapping[str, str], entries: list[TableEntry]) -> TableShape | None:
+    """Of the rows that the query stores. Rows of partitions that have had no input since an earlier query may
+    have other values."""
+    shapes = [entry.shape for entry in entries if entry.shape is not None]
+    if not shapes:
+        return None
+    values = {name for shape in shapes for name in shape.values}
+    if values or WEIGHT in types or COUNT in types:
+        values |= {c.name for c in schema.columns} | {name for name in types if is_mark(name)}
+    own = tuple(name for name in types if name in values and name not in shapes[0].keys)
+    converted = next((s for s in shapes if not s.mixed and {*s.values} == {*own}), None)
+    return converted or replace(shapes[0], values=own, mixed=False)
 
 
 def _kind(key: str) -> str:
@@ -164,15 +197,17 @@ def _tables(
         held = [entry for found in entries.values() for entry in found]
         # Manifests also have columns of calls that the query has lost since.
         types = schema.tables.get(stored) or {c: text for e in held for c, text in e.columns.items()}
-        columns = tuple(_columns(schema, stored, types, held))
-        yield StoredTable(name=name, stored=stored, types=types, columns=columns, entries=entries)
+        shape = _shape(schema, types, held)
+        columns = tuple(_columns(schema, stored, types, shape))
+        yield StoredTable(
+            name=name, stored=stored, types=types, columns=columns, entries=entries, shape=shape
+        )
 
 
 def _columns(
-    schema: OperatorSchema, table: str, types: Mapping[str, str], entries: list[TableEntry]
+    schema: OperatorSchema, table: str, types: Mapping[str, str], shape: TableShape | None
 ) -> list[StateColumn]:
     """Keys first; then values, their stored parts, and the columns that all such tables have."""
-    shape = next((e.shape for e in entries if e.shape is not None), None)
     arguments = match[1].split(", ") if (match := _ARGUMENTS.match(table)) else []
     keys = schema.keys if shape is None else shape.keys
     order = [*keys, *(shape.values if shape else ())]

@@ -18,6 +18,7 @@ from tidemill.connectors.task_frames import assigned, task_frame
 from tidemill.connectors.worker_errors import WorkerError
 from tidemill.errors import StateError
 from tidemill.runtime.state_tables.naming import PARTITION, StateColumn
+from tidemill.state.layout import Layout
 from tidemill.state.run import TIME
 from tidemill.state.slices import Slice
 from tidemill.state.storage import StateFiles
@@ -33,12 +34,13 @@ _BATCH_ROWS = 100_000
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class StateReader:
-    """``now``: as of ``live_rows``; ``columns``: what to give, in order."""
+    """``now``, ``layout``: as of ``live_rows``; ``columns``: what to give, in order."""
 
     files: StateFiles
     table: str
     now: int
     columns: tuple[StateColumn, ...]
+    layout: Layout | None
 
     def __call__(self, batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
         """A task is a partition's number and its slices."""
@@ -49,7 +51,7 @@ class StateReader:
             raise WorkerError(e) from e
 
     def _read(self, partition: int, slices: list[Slice]) -> Iterator[pa.RecordBatch]:
-        for piece in live_rows(self.files, slices, self.table, self.now):
+        for piece in live_rows(self.files, slices, self.table, self.now, self.layout):
             names = [c.name for c in self.columns]
             made = pa.table([self._column(piece, c, partition) for c in self.columns], names=names)
             yield from made.combine_chunks().to_batches(max_chunksize=_BATCH_ROWS)

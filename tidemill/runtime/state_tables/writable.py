@@ -18,9 +18,12 @@ from tidemill.operators.window.store.partial_aggregates import SLICES
 from tidemill.runtime.state_tables.invariants import is_derived
 from tidemill.runtime.state_tables.naming import OperatorState, StoredTable, known_layout
 from tidemill.runtime.state_tables.writer import TableRules, hashed_by_keys
+from tidemill.state.conversion import is_other
 from tidemill.state.layout import Layout
+from tidemill.state.packing import unpacked
 from tidemill.state.run import RunReader
 from tidemill.state.storage import StateFiles
+from tidemill.state.whole_table import stored_layout
 
 SHARED = "shared-distinct"
 _TELLING = 100
@@ -97,15 +100,17 @@ def _counted(
 def _as_stored(files: StateFiles, table: StoredTable, layout: Layout) -> Layout:
     """With the codes that rows have: the first rows of a run of each partition tell, as all rows of an
     operator have their hashes from one exchange. NotSupportedError where these are not those of the keys."""
-    ways = [layout, replace(layout, growing=True)] if layout.additive else [layout]
-    for entries in table.entries.values():
-        for run in [next(entry.runs, None) for entry in entries]:
-            if run is not None:
-                rows = RunReader.of_run(files, run).table.slice(0, _TELLING).combine_chunks()
-                ways = [way for way in ways if hashed_by_keys(rows, way)]
+    ways = [False, True] if layout.additive else [False]
+    for entry in (e for entries in table.entries.values() for e in entries):
+        run = next(entry.runs, None)
+        if run is not None:
+            rows = unpacked(RunReader.of_run(files, run).table.slice(0, _TELLING)).combine_chunks()
+            own = stored_layout(files, table.stored, entry) if is_other(layout, entry) else layout
+            values = tuple(f for f in own.values if f.name in rows.column_names)
+            ways = [way for way in ways if hashed_by_keys(rows, replace(own, values=values, growing=way))]
     if not ways:
         raise NotSupportedError(
             f"Rows of '{table.name}' cannot be written: its operator shares an exchange with others, so its "
             "rows are not ordered by the hash of all their keys."
         )
-    return ways[0]
+    return replace(layout, growing=ways[0])

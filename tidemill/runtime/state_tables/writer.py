@@ -286,7 +286,7 @@ class StateWriter:
                 table.put(codes, columns, np.ones(len(owners), np.bool_))
 
     def _count_anew(self, store: StateStore, rows: pa.Table, deletes: Mask) -> None:
-        """The multiset with these weights."""
+        """The multiset with these weights. Of a growing one equal rows may be stored apart."""
         table = store.table(self.layout)
         held = table.everything().select(rows.column_names)
         both = pa.concat_tables([held, rows.cast(held.schema)]).combine_chunks()
@@ -295,6 +295,11 @@ class StateWriter:
         last = groups.order[groups.starts + groups.sizes - 1]
         old = np.zeros(len(both), np.bool_)
         old[: len(held)] = True
+        weights = vector(single(both.column(WEIGHT))).values.copy()
+        totals = np.add.reduceat(weights[groups.order], groups.starts) if len(both) else weights
+        weights[last] = np.where(old[last], totals, weights[last])
+        place = both.schema.get_field_index(WEIGHT)
+        both = both.set_column(place, WEIGHT, to_arrow(Vec(weights), pa.int64()))
         there = np.zeros(len(both), np.bool_)
         there[last] = groups.sizes > 1
         columns = {name: single(rows.column(name)) for name in rows.column_names}

@@ -1,0 +1,188 @@
+"""Packed columns: the same values in fewer bytes, found where they lie."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import numpy as np
+import pyarrow as pa
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from tidemill.changelog.columns import Hashes, single
+from tidemill.changelog.hashing import hash_columns
+from tidemill.changelog.values import same_at
+from tidemill.state.layout import Layout
+from tidemill.state.manifest import read_manifest
+from tidemill.state.packing import packed, taken, unpacked, unpacked_bytes
+from tidemill.state.spine import SpineOptions
+from tidemill.state.storage import StateFiles
+from tidemill.state.store import StateStore
+
+INTEGERS = (pa.int8(), pa.int16(), pa.int32(), pa.int64())
+TEXTS = (pa.string(), pa.binary())
+EDGES = [0, 1, -1, 2, *(s * (1 << b) + d for b in (7, 15, 31) for s in (1, -1) for d in (-1, 0, 1))]
+
+
+@st.composite
+def columns(draw: st.DrawFn) -> pa.Array:
+    kind = draw(st.sampled_from((*INTEGERS, *TEXTS)))
+    if pa.types.is_integer(kind):
+        end = 1 << (kind.bit_width - 1)
+        few = [e for e in EDGES if -end <= e < end]
+        value = st.sampled_from([*few, -end, end - 1])
+    else:
+        value = st.sampled_from(["", "a", "bb", "ä"]).map(lambda t: t if kind == pa.string() else t.encode())
+    chosen = draw(st.lists(value, min_size=1, max_size=4))
+    values = draw(st.lists(st.sampled_from([None, *chosen]), min_size=1, max_size=40))
+    array = pa.array(values, kind)
+    return array.slice(draw(st.integers(0, len(array) - 1)))
+
+
+@given(column=columns(), data=st.data())
+def test_values_stay(column: pa.Array, data: st.DataObject) -> None:
+    table = pa.table({"c": column})
+    stored = packed(table, ())
+    assert unpacked(stored).equals(table)
+    assert stored.column("c").cast(column.type).combine_chunks().to_pylist() == column.to_pylist()
+    rows = np.array(data.draw(st.lists(st.integers(0, len(column) - 1), max_size=9)), np.int64)
+    one = single(stored.column("c"))
+    assert taken(one, rows, column.type).equals(column.take(pa.array(rows)))
+    order = np.arange(len(column))
+    others = data.draw(st.permutations(list(order)))
+    expected = [column[i].as_py() == column[j].as_py() for i, j in enumerate(others)]
+    assert same_at(one, order, column, np.array(others, np.int64)).tolist() == expected
+
+
+@pytest.mark.parametrize(
+    ("values", "kind", "stored"),
+    [
+        ([0, 1, None], pa.int64(), pa.bool_()),
+        ([0, 2, -128], pa.int64(), pa.int8()),
+        ([128, 0, 0], pa.int32(), pa.int16()),
+        ([1 << 31, 0, 0], pa.int64(), pa.int64()),
+        ([-(1 << 31), 5, 5], pa.int64(), pa.int32()),
+        (["a"] * 8, pa.string(), pa.dictionary(pa.int8(), pa.string())),
+        (["a", "b", "c", "d"], pa.string(), pa.string()),
+        ([f"{i % 129}" for i in range(129 * 4)], pa.string(), pa.dictionary(pa.int16(), pa.string())),
+        ([1.0, 1.0], pa.float64(), pa.float64()),
+        ([1, 1], pa.timestamp("ms"), pa.timestamp("ms")),
+        ([1, 1], pa.uint64(), pa.uint64()),
+    ],
+)
+def test_the_least_type_that_holds_all(values: list[object], kind: pa.DataType, stored: pa.DataType) -> None:
+    table = pa.table({"c": pa.array(values, kind), "plain": pa.array(values, kind)})
+    schema = packed(table, ("plain",)).schema
+    assert (schema.field("c").type, schema.field("plain").type) == (stored, kind)
+
+
+def test_a_key_whose_values_are_neighbours_is_seen_to_repeat() -> None:
+    """Of many keys a sample of rows far apart has each key once."""
+    keys = pa.array([f"key {n // 60}" for n in range(600_000)], pa.string())
+    once = pa.array([f"text {n}" for n in range(600_000)], pa.string())
+    schema = packed(pa.table({"key": keys, "once": once}), ()).schema
+    assert schema.field("key").type == pa.dictionary(pa.int16(), pa.string())
+    assert schema.field("once").type == pa.string()
+
+
+def test_bytes_count_as_before_packing() -> None:
+    """Merges are bounded by what they widen, not by what files hold."""
+    table = pa.table({"t": ["x" * 1000] * 5000, "n": pa.array([1] * 5000, pa.int64())})
+    stored = packed(table, ())
+    assert stored.nbytes < table.nbytes / 100
+    assert unpacked_bytes(stored) == pytest.approx(table.nbytes, rel=0.01)
+
+
+LAYOUT = Layout(
+    name="t",
+    keys=(pa.field("channel", pa.string()), pa.field("day", pa.int64())),
+    values=(pa.field("$value0", pa.int64()),),
+    columns=(pa.field("count", pa.int64()), pa.field("note", pa.string())),
+)
+ROWS = 1 << 15
+
+
+def _put(root: Path, base: str | None, epoch: int, numbers: list[int], options: SpineOptions) -> str:
+    store = StateStore.open(str(root), "op", 0, base, epoch, options=options)
+    codes, identity, order = _identity(numbers)
+    names = [f.name for f in LAYOUT.identity]
+    counts = pa.array([(numbers[i] + epoch) * 3 for i in order], pa.int64())
+    notes = pa.array([f"epoch {epoch}"] * len(numbers), pa.string())
+    columns = {**dict(zip(names, identity, strict=True)), "count": counts, "note": notes}
+    store.table(LAYOUT).put(codes, columns)
+    manifest = store.flush()
+    assert manifest is not None
+    return manifest
+
+
+def _identity(numbers: list[int]) -> tuple[Hashes, list[pa.Array], list[int]]:
+    columns = [
+        pa.array([f"channel {n % 50}" for n in numbers], pa.string()),
+        pa.array([n % 7 for n in numbers], pa.int64()),
+        pa.array(numbers, pa.int64()),
+    ]
+    codes = LAYOUT.codes(hash_columns(columns[:2], len(numbers)), columns[2:])
+    order = np.argsort(codes, kind="stable")
+    picks = pa.array(order)
+    return codes[order], [c.take(picks) for c in columns], order.tolist()
+
+
+def _size(root: Path, manifest: str) -> int:
+    return read_manifest(StateFiles.open(str(root)), manifest).size
+
+
+def test_packed_and_plain_runs_are_one_table(tmp_path: Path) -> None:
+    """An older epoch wrote plain runs, later ones pack theirs: lookups, gathering and merges see both."""
+    plain = SpineOptions(packed_rows=1 << 40)
+    base = _put(tmp_path, None, 0, list(range(ROWS)), plain)
+    base = _put(tmp_path, base, 1, list(range(0, ROWS, 3)), SpineOptions(packed_rows=1, fuel=0))
+    base = _put(tmp_path, base, 2, list(range(0, ROWS, 5)), SpineOptions(packed_rows=1, fuel=0))
+
+    def newest(n: int) -> int:
+        return 2 if n % 5 == 0 else 1 if n % 3 == 0 else 0
+
+    for options in (SpineOptions(packed_rows=1, fuel=0), SpineOptions()):
+        table = StateStore.open(str(tmp_path), "op", 0, base, 3, options=options).table(LAYOUT)
+        codes, identity, order = _identity(list(range(ROWS + 9)))
+        found = table.lookup(codes, identity)
+        assert found.there.tolist() == [n < ROWS for n in order]
+        wanted = [(n + newest(n)) * 3 if n < ROWS else None for n in order]
+        assert found.vec("count").values.dtype == np.int64
+        assert found.array("count").to_pylist() == wanted
+        assert found.array("note").to_pylist() == [f"epoch {newest(n)}" if n < ROWS else None for n in order]
+        rows = table.everything()
+        assert rows.schema.equals(LAYOUT.schema)
+        assert dict(zip(rows["$value0"].to_pylist(), rows["count"].to_pylist(), strict=True)) == {
+            n: (n + newest(n)) * 3 for n in range(ROWS)
+        }
+
+
+def test_one_packed_run_that_answers_everything_widens_its_numbers(tmp_path: Path) -> None:
+    base = _put(tmp_path, None, 0, list(range(ROWS)), SpineOptions())
+    table = StateStore.open(str(tmp_path), "op", 0, base, 1).table(LAYOUT)
+    codes, identity, _ = _identity([1, 2, 3])
+    found = table.lookup(codes, identity)
+    assert found.complete
+    assert (found.vec("count").values * 1_000_000_000).tolist() == [3 * 10**9 * n for n in _sorted(identity)]
+
+
+def _sorted(identity: list[pa.Array]) -> list[int]:
+    numbers: list[int] = identity[2].to_pylist()
+    return numbers
+
+
+def test_state_is_smaller(tmp_path: Path) -> None:
+    small = _put(tmp_path / "packed", None, 0, list(range(ROWS)), SpineOptions())
+    large = _put(tmp_path / "plain", None, 0, list(range(ROWS)), SpineOptions(packed_rows=1 << 40))
+    assert _size(tmp_path / "packed", small) * 2.5 < _size(tmp_path / "plain", large)
+
+
+def test_a_few_rows_stay_plain(tmp_path: Path) -> None:
+    """They are merged soon, and a small epoch shall not pay for packing."""
+    one, other = SpineOptions(), SpineOptions(packed_rows=1 << 40)
+    sizes = {
+        _size(tmp_path / str(n), _put(tmp_path / str(n), None, 0, list(range(5_000)), options))
+        for n, options in enumerate((one, other))
+    }
+    assert len(sizes) == 1
