@@ -22,6 +22,7 @@ def sink(
     streaming: bool = True,
     ordinal: int = 0,
     ordered: bool = False,
+    former: tuple[str, ...] = (),
 ) -> Sink:
     return connector(declared.options).sink(
         SinkRequest(
@@ -36,6 +37,7 @@ def sink(
             streaming=streaming,
             ordinal=ordinal,
             ordered=ordered,
+            former=former,
         )
     )
 

@@ -26,6 +26,8 @@ SECOND = 2
 class Target:
     """Exactly-once sinks of one job into ``topics``, which may be made anew like after a restart."""
 
+    job, former = "job", tuple[str, ...]()
+
     def __init__(self, broker: Broker, folder: Path, topics: Sequence[str], guarantee: str) -> None:
         self.folder, self.topics = folder, topics
         options = {
@@ -42,9 +44,15 @@ class Target:
     def restart(self) -> None:
         self.sinks: list[KafkaSink] = []
         for ordinal, declared in enumerate(self.declared):
-            made = sink(declared, ordinal=ordinal)
+            made = sink(declared, ordinal=ordinal, job=self.job, former=self.former)
             assert isinstance(made, KafkaSink)
             self.sinks.append(made)
+
+    def start(self, epoch: int) -> None:
+        """As a job starts whose next epoch this is."""
+        self.restart()
+        for made in self.sinks:
+            made.discard(epoch)
 
     def stage(self, epoch: int, values: str) -> list[tuple[KafkaSink, list[str]]]:
         """A message for each letter, in each topic."""
@@ -229,3 +237,106 @@ def test_the_broker_is_asked_once_for_an_epoch(
     for epoch in range(1, 6):
         target.publish(epoch, "a")
     assert len(asked) == 5
+
+
+@pytest.fixture
+def successor(kafka: Broker, target: Target) -> Target:
+    """A job that takes up the state of the job of ``target``, whose last epoch is 2, from a savepoint."""
+    made = Target(kafka, target.folder, target.topics, "exactly-once")
+    made.job, made.former = "next", ("first", "job")
+    return made
+
+
+def test_a_successor_sends_what_the_cluster_has_lost(
+    kafka: Broker, target: Target, successor: Target, losing: set[int]
+) -> None:
+    """Nobody else would send it again. A successor of the successor, and a restart, find that it is there."""
+    losing.update({2, 5})
+    target.publish(1, "ab")
+    target.publish(2, "cd")
+    assert shown(kafka, target) == ["ab", "ab"]
+    successor.start(3)
+    assert shown(kafka, target) == ["abcd", "abcd"]
+    successor.publish(3, "ef")
+    successor.publish(4, "g")  # commit 5: the third one sent epoch 2
+    assert shown(kafka, target) == ["abcdef", "abcdef"]
+    successor.job, successor.former = "last", ("first", "job", "next")
+    for _ in range(2):
+        successor.start(5)
+        assert shown(kafka, target) == ["abcdefg", "abcdefg"]
+    successor.publish(5, "h")
+    assert shown(kafka, target) == ["abcdefgh", "abcdefgh"]
+
+
+def test_a_successor_with_other_options_sends_them_as_well(
+    kafka: Broker, target: Target, successor: Target, losing: set[int]
+) -> None:
+    """It writes one of the topics, at least once, or under another prefix."""
+    losing.add(SECOND)
+    target.publish(1, "ab")
+    target.publish(2, "cd")
+    kept = successor.declared[1]
+    options = {**kept.options, "sink.delivery-guarantee": "at-least-once"}
+    successor.declared = [replace(kept, options=options)]
+    successor.start(3)
+    assert shown(kafka, target) == ["abcd", "abcd"]
+    losing.add(4)
+    target.restart()
+    target.publish(3, "ef")
+    assert shown(kafka, target) == ["abcd", "abcd"]
+    options = {**kept.options, "sink.transactional-id-prefix": f"new-{target.topics[0]}"}
+    successor.declared = [replace(kept, options=options)]
+    successor.start(4)
+    assert shown(kafka, target) == ["abcdef", "abcdef"]
+
+
+def test_a_successor_leaves_later_epochs_to_the_job_that_has_them(
+    kafka: Broker, target: Target, successor: Target, losing: set[int]
+) -> None:
+    """That job went on after the savepoint."""
+    losing.add(3)
+    for epoch, values in ((1, "a"), (2, "b"), (3, "c")):
+        target.publish(epoch, values)
+    successor.start(3)
+    assert shown(kafka, target) == ["ab", "ab"]
+    target.publish(4, "d")
+    assert shown(kafka, target) == ["abcd", "abcd"]
+
+
+def test_a_successor_does_not_disturb_a_job_whose_epochs_are_there(
+    kafka: Broker, target: Target, successor: Target, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """It lets go of their files, as that job would. So it starts again when Kafka has forgotten numbers."""
+    target.publish(1, "a")
+    target.publish(2, "b")
+    outbox = target.sinks[0].outbox
+    assert isinstance(outbox, Transactions)
+    client = outbox._client
+    successor.start(3)
+    assert not target.kept()
+    with monkeypatch.context() as patch:
+        patch.setattr(Transactions, "recorded", lambda self: 0)
+        successor.start(3)
+    target.publish(3, "c")
+    assert outbox._client is client is not None
+    assert shown(kafka, target) == ["abc", "abc"]
+
+
+def test_a_successor_does_not_start_if_nobody_can_tell(
+    kafka: Broker, target: Target, successor: Target, losing: set[int], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The error says which file decides."""
+    losing.add(SECOND)
+    target.publish(1, "a")
+    target.publish(2, "b")
+    message = rf"topic '{target.topics[0]}' has epoch 2 of job job, .* is not known"
+    with monkeypatch.context() as patch:
+        patch.setattr(Transactions, "recorded", lambda self: 0)
+        with pytest.raises(CommitUnknownError, match=message) as raised:
+            successor.start(3)
+    found = [*target.folder.glob("job/0/2/sent"), *target.folder.glob("job/0/recorded")]
+    assert len(found) == 2
+    assert all(str(path) in (raised.value.hint or "") for path in found)
+    found[0].unlink()
+    successor.start(3)
+    assert shown(kafka, target) == ["a", "a"]

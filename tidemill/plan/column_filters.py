@@ -9,7 +9,9 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 
 from tidemill.connectors.filters import COMPARED, AllOf, AnyOf, ColumnFilter, Comparison, Nullness
+from tidemill.plan import nodes as n
 from tidemill.plan.expressions import Call, Expr, InputRef, Literal
+from tidemill.plan.predicates import conjuncts
 from tidemill.types import logical as t
 
 _SWAPPED = {"=": "=", "<>": "<>", "<": ">", "<=": ">=", ">": "<", ">=": "<="}
@@ -31,6 +33,18 @@ def whole_filters(conditions: Sequence[Expr], columns: Sequence[str]) -> tuple[C
     """The filters that are equivalent to ``conditions``; None if a condition cannot be translated."""
     complete = all(_is_complete(condition, columns) for condition in conditions)
     return column_filters(conditions, columns) if complete else None
+
+
+def scan_filters(plan: n.LogicalNode) -> tuple[ColumnFilter, ...] | None:
+    """The filters by which an optimized plan chooses among the rows of the one table that it reads; None if
+    they cannot be translated, or it does anything else."""
+    conditions: list[Expr] = []
+    while isinstance(plan, n.Project):
+        plan = plan.input
+    while isinstance(plan, n.Filter):
+        conditions += conjuncts(plan.condition)
+        plan = plan.input
+    return whole_filters(conditions, plan.columns) if isinstance(plan, n.Scan) else None
 
 
 def _is_complete(condition: Expr, columns: Sequence[str]) -> bool:

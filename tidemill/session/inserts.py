@@ -11,6 +11,7 @@ from collections.abc import Sequence
 from dataclasses import replace
 from functools import partial
 
+from tidemill.catalog.table import CatalogTable
 from tidemill.config import execution_options, table_options
 from tidemill.errors import StateError, TidemillError
 from tidemill.files.file_snapshot import file_snapshot
@@ -78,6 +79,11 @@ def run_inserts(
     if waits and context.configuration.read(table_options.DML_SYNC):
         job.wait()
     return result
+
+
+def inserted_nothing(context: SessionContext, table: CatalogTable) -> TableResult:
+    """The result of a statement that has written no row."""
+    return _inserted(context, (Field(str(table.path), BIGINT),), None)
 
 
 def alter_job(

@@ -11,6 +11,7 @@ from tidemill.changelog.rowkind import INSERT_ONLY, RowKind
 from tidemill.connectors.api.lookup import LookupRequest, LookupTable, ScannedTable
 from tidemill.connectors.api.sink import Sink, SinkRequest
 from tidemill.connectors.api.source import Source, SourceRequest
+from tidemill.connectors.filters import ColumnFilter
 from tidemill.connectors.grouping import Grouping
 from tidemill.errors import NotSupportedError
 from tidemill.types.logical import LogicalType
@@ -127,6 +128,19 @@ class LookupConnector(Protocol):
     time. Those of its options that say how are ``connectors.lookup.options.LOOKUP_OPTIONS``."""
 
     def lookup_table(self, request: LookupRequest) -> LookupTable | ScannedTable: ...
+
+
+@runtime_checkable
+class DeletingConnector(Protocol):
+    """Optional face of a connector whose outside system deletes rows by a condition, for DELETE of tables
+    without a primary key."""
+
+    def delete(
+        self, table: CatalogTable, options: Mapping[str, str], filters: tuple[ColumnFilter, ...]
+    ) -> None:
+        """Deletes the rows for which all ``filters`` hold, at once. NotSupportedError where the system would
+        not judge the rows as we do, ConnectorError where it fails: nothing is deleted then."""
+        ...
 
 
 @runtime_checkable

@@ -11,7 +11,9 @@ from collections.abc import Iterator, Mapping
 from tidemill.catalog.table import CatalogTable
 from tidemill.changelog.rowkind import INSERT_ONLY, UPSERT, RowKind
 from tidemill.connectors.api import Connector, ConnectorOption, LookupRequest, SinkRequest, SourceRequest
+from tidemill.connectors.filters import ColumnFilter
 from tidemill.connectors.grouping import Grouping
+from tidemill.connectors.jdbc.deleting import delete_rows
 from tidemill.connectors.jdbc.failures import DATABASE_ERRORS, failure
 from tidemill.connectors.jdbc.grouping import GroupedSource, grouped
 from tidemill.connectors.jdbc.lookup import KEY_TYPES, JdbcLookup
@@ -158,6 +160,13 @@ class JdbcConnector(Connector):
                 connection.exec_driver_sql(f"DELETE FROM {target.quoted}")
         except DATABASE_ERRORS as e:
             raise failure(e, database, name) from None
+
+    def delete(
+        self, table: CatalogTable, options: Mapping[str, str], filters: tuple[ColumnFilter, ...]
+    ) -> None:
+        values = OptionValues(_OPTIONS, options)
+        declared = {c.name: c.type for c in table.physical_columns}
+        delete_rows(_database(values), values["table-name"], declared, filters)
 
     def sink(self, request: SinkRequest) -> JdbcSink:
         """The sink of the table. ConnectorError if the table does not exist or has other columns."""

@@ -36,7 +36,7 @@ from tidemill.types.physical import arrow_schema, spark_schema
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
 
-_BYTES = {"postgresql": 'COLLATE "C"', "sqlite": "COLLATE BINARY"}
+BYTES = {"postgresql": 'COLLATE "C"', "sqlite": "COLLATE BINARY"}
 _BITS: Mapping[type[LogicalType], int] = {
     t.TinyIntType: 8,
     t.SmallIntType: 16,
@@ -57,12 +57,12 @@ def grouped(
     declared = {f.name: f.type for f in columns}
     stored = column_types(reader.database, reader.table)
     dialect = reader.database.dialect
-    if not all(name in stored and _alike(declared[name], stored[name], dialect) for name in asked):
+    if not all(name in stored and alike(declared[name], stored[name], dialect) for name in asked):
         return None
     numbers = (p.column for p in grouping.parts if p.function != "COUNT")
     if any(name is None or isinstance(declared[name], (t.VarCharType, t.BooleanType)) for name in numbers):
         return None
-    conditions = exactly(filters, dialect, stored, _BYTES[dialect])
+    conditions = exactly(filters, dialect, stored, BYTES[dialect])
     if conditions is None:
         return None
     guarded = sorted(asked) if dialect == "sqlite" else []
@@ -70,14 +70,14 @@ def grouped(
         reader=reader,
         columns=tuple(_column(grouping, declared, dialect)),
         keys=len(grouping.keys),
-        guard=" OR ".join(_is_other(name, declared[name]) for name in guarded),
+        guard=" OR ".join(is_other(name, declared[name]) for name in guarded),
         fields=grouping.fields(columns),
         where=conditions,
     )
     return GroupedSource(reader=made)
 
 
-def _alike(declared: LogicalType, stored: Any, dialect: str) -> bool:
+def alike(declared: LogicalType, stored: Any, dialect: str) -> bool:
     """Whether all values of the column in the database are the same values of the declared type; of SQLite's
     those of its own type."""
     if type(declared) in _BITS:
@@ -104,12 +104,12 @@ def _fits(declared: t.DecimalType, stored: Any) -> bool:
 def _column(grouping: Grouping, declared: Mapping[str, LogicalType], dialect: str) -> Iterator[str]:
     for key in grouping.keys:
         is_text = isinstance(declared[key], t.VarCharType)
-        yield f"{quote(key)} {_BYTES[dialect]}" if is_text else quote(key)
+        yield f"{quote(key)} {BYTES[dialect]}" if is_text else quote(key)
     for part in grouping.parts:
         yield f"{part.function}({'*' if part.column is None else quote(part.column)})"
 
 
-def _is_other(name: str, declared: LogicalType) -> str:
+def is_other(name: str, declared: LogicalType) -> str:
     """SQLite's condition that a value is none of the declared type's."""
     column = quote(name)
     if isinstance(declared, t.VarCharType):

@@ -17,7 +17,7 @@ import json
 from collections.abc import Iterator, Sequence
 from dataclasses import asdict, dataclass
 from itertools import chain, count, repeat
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Self
 
 import pyarrow as pa
 
@@ -97,11 +97,19 @@ class Kept:
     name: str
     _epochs: dict[int, Shares] | None = None
 
+    @classmethod
+    def of_last(cls, storage: Storage, directory: str) -> Self | None:
+        """What was sent under the id of the last of all epochs; None if none was."""
+        for number in reversed(_numbers(storage, directory)):
+            if storage.stat(note_of(directory, number)) is not None:
+                name = json.loads(storage.read_bytes(note_of(directory, number)))["name"]
+                return cls(storage=storage, directory=directory, name=name)
+        return None
+
     def epochs(self) -> dict[int, Shares]:
         """In their order; listed in the storage when they are first asked for."""
         if self._epochs is None:
-            numbers = sorted(int(n) for n in self.storage.directories(self.directory) if n.isdecimal())
-            found = ((number, self._noted(number)) for number in numbers)
+            found = ((n, self._noted(n)) for n in _numbers(self.storage, self.directory))
             self._epochs = {number: shares for number, shares in found if shares is not None}
         return self._epochs
 
@@ -130,6 +138,11 @@ class Kept:
 
     def _note(self, epoch: int) -> str:
         return note_of(self.directory, epoch)
+
+
+def _numbers(storage: Storage, directory: str) -> list[int]:
+    """The epochs that have files, in their order."""
+    return sorted(int(name) for name in storage.directories(directory) if name.isdecimal())
 
 
 def note_of(directory: str, epoch: int) -> str:

@@ -25,6 +25,7 @@ from tidemill.connectors.api import GroupedSink, SinkRequest
 from tidemill.connectors.arrow_maps import map_batches
 from tidemill.connectors.kafka import properties
 from tidemill.connectors.kafka.fields import KeyAndValue
+from tidemill.connectors.kafka.inherited import send_lost
 from tidemill.connectors.kafka.kept import Kept, Share, records_of, topics_of
 from tidemill.connectors.kafka.options import EXACTLY_ONCE, topics
 from tidemill.connectors.kafka.sending import Outbox, Plain
@@ -46,8 +47,8 @@ _LAST_TRIES = 2
 @dataclass(frozen=True, slots=True, kw_only=True)
 class KafkaSink(GroupedSink):
     """``directory``: its own below ``staging``; ``keys`` as of KafkaStager; ``partitioner``: default, fixed
-    or round-robin; ``ordered`` as in SinkRequest; ``kept``: None without transactions; ``kind``: what sinks
-    share that are sent together."""
+    or round-robin; ``ordered`` and ``former`` as in SinkRequest; ``kept``: None without transactions;
+    ``kind``: what sinks share that are sent together; ``given``: how to reach the cluster."""
 
     topic: str
     encoder: MessageEncoder
@@ -59,6 +60,8 @@ class KafkaSink(GroupedSink):
     outbox: Outbox
     kept: Kept | None
     kind: Hashable
+    given: properties.Properties
+    former: tuple[str, ...]
 
     @property
     def group(self) -> Hashable:
@@ -117,6 +120,7 @@ class KafkaSink(GroupedSink):
     def discard(self, epoch: int) -> None:
         """Of epochs before it, which may yet be sent again, nothing goes; those that the cluster has lost are
         sent now: rows that come later may be long in coming."""
+        send_lost(self.given, self.staging, self.former, epoch)
         recorded = self.outbox.recover(epoch)
         for name in self.staging.directories(self.directory):
             if name.isdecimal() and int(name) >= epoch:
@@ -183,6 +187,8 @@ def kafka_sink(
         directory=directory,
         outbox=outbox,
         kept=kept,
+        given=given,
+        former=request.former,
         kind=("kafka", exactly, *sorted(given.items()), options["sink.transactional-id-prefix"]),
     )
 

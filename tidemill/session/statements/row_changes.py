@@ -3,11 +3,16 @@ batch mode."""
 
 from __future__ import annotations
 
+from collections.abc import Iterator
+from contextlib import contextmanager
+
 from tidemill.catalog.table import CatalogTable
-from tidemill.connectors.api import TruncatingConnector
+from tidemill.connectors.api import DeletingConnector, TruncatingConnector
 from tidemill.connectors.registry import validate
 from tidemill.errors import NotSupportedError, Position, ValidationError
+from tidemill.plan import nodes as n
 from tidemill.plan.binder.binder import Binder
+from tidemill.plan.column_filters import scan_filters
 from tidemill.session import execution, inserts, planning
 from tidemill.session.context import SessionContext
 from tidemill.session.result import TableResult, ok
@@ -30,6 +35,9 @@ def truncate(statement: s.TruncateTable, context: SessionContext) -> TableResult
 
 
 def delete(statement: s.Delete, context: SessionContext) -> TableResult:
+    by_condition = _by_condition(statement, context)
+    if by_condition is not None:
+        return by_condition
     table, _ = _by_key(statement, "DELETE", context)
     return inserts.run_inserts(context, [Binder(context).bind_delete(statement, table)])
 
@@ -42,6 +50,41 @@ def update(statement: s.Update, context: SessionContext) -> TableResult:
 def merge(statement: s.Merge, context: SessionContext) -> TableResult:
     table, fixed = _by_key(statement, "MERGE", context)
     return inserts.run_inserts(context, [Binder(context).bind_merge(statement, table, fixed)])
+
+
+def _by_condition(statement: s.Delete, context: SessionContext) -> TableResult | None:
+    """The result of a DELETE by the table's own system; None for tables that have a key, or no such
+    system."""
+    if not execution.is_batch(context):
+        return None
+    table = _table(statement.target, statement.target_position, context)
+    found = validate(table, table.options, role="sink")
+    if table.primary_key or not isinstance(found, DeletingConnector):
+        return None
+    plan = execution.optimized_insert(Binder(context).bind_delete(statement, table)).input
+    if isinstance(plan, n.Values) and not plan.rows:
+        return inserts.inserted_nothing(context, table)
+    filters = scan_filters(plan)
+    if filters is None:
+        raise NotSupportedError(
+            "DELETE of a table without a primary key by this condition",
+            position=statement.position,
+            hint="It can compare columns with constants: =, IN, BETWEEN, IS NULL, AND, OR; or declare the"
+            " key of the table: PRIMARY KEY (...) NOT ENFORCED.",
+        )
+    with _at(statement.position):
+        found.delete(table, table.options, filters)
+    return inserts.inserted_nothing(context, table)
+
+
+@contextmanager
+def _at(position: Position) -> Iterator[None]:
+    """Refusals from inside are at ``position``."""
+    try:
+        yield
+    except NotSupportedError as e:
+        e.position = e.position or position
+        raise
 
 
 def _by_key(
