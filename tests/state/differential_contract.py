@@ -31,8 +31,8 @@ from tidemill.state.table import StateTable
 Identity = tuple[Any, ...]
 EPOCHS = 10
 OPTIONS = (
-    SpineOptions(fuel=6, fuel_per_row=1, slice_rows=2, calm_layers=3, packed_rows=1),
-    SpineOptions(fuel=40, fuel_per_row=2, slice_rows=5, calm_layers=1, packed_rows=4),
+    SpineOptions(fuel=6, fuel_per_row=1, slice_rows=2, calm_layers=3, packed_rows=1, packed_gain=1),
+    SpineOptions(fuel=40, fuel_per_row=2, slice_rows=5, calm_layers=1, packed_rows=4, packed_gain=1),
     SpineOptions(fuel=0, fuel_per_row=0, slice_rows=1),
     SpineOptions(),
 )

@@ -43,7 +43,7 @@ def columns(draw: st.DrawFn) -> pa.Array:
 @given(column=columns(), data=st.data())
 def test_values_stay(column: pa.Array, data: st.DataObject) -> None:
     table = pa.table({"c": column})
-    stored = packed(table, ())
+    stored = packed(table, (), 1)
     assert unpacked(stored).equals(table)
     assert stored.column("c").cast(column.type).combine_chunks().to_pylist() == column.to_pylist()
     rows = np.array(data.draw(st.lists(st.integers(0, len(column) - 1), max_size=9)), np.int64)
@@ -73,7 +73,7 @@ def test_values_stay(column: pa.Array, data: st.DataObject) -> None:
 )
 def test_the_least_type_that_holds_all(values: list[object], kind: pa.DataType, stored: pa.DataType) -> None:
     table = pa.table({"c": pa.array(values, kind), "plain": pa.array(values, kind)})
-    schema = packed(table, ("plain",)).schema
+    schema = packed(table, ("plain",), 1).schema
     assert (schema.field("c").type, schema.field("plain").type) == (stored, kind)
 
 
@@ -81,7 +81,7 @@ def test_a_key_whose_values_are_neighbours_is_seen_to_repeat() -> None:
     """Of many keys a sample of rows far apart has each key once."""
     keys = pa.array([f"key {n // 60}" for n in range(600_000)], pa.string())
     once = pa.array([f"text {n}" for n in range(600_000)], pa.string())
-    schema = packed(pa.table({"key": keys, "once": once}), ()).schema
+    schema = packed(pa.table({"key": keys, "once": once}), (), 1).schema
     assert schema.field("key").type == pa.dictionary(pa.int16(), pa.string())
     assert schema.field("once").type == pa.string()
 
@@ -89,7 +89,7 @@ def test_a_key_whose_values_are_neighbours_is_seen_to_repeat() -> None:
 def test_bytes_count_as_before_packing() -> None:
     """Merges are bounded by what they widen, not by what files hold."""
     table = pa.table({"t": ["x" * 1000] * 5000, "n": pa.array([1] * 5000, pa.int64())})
-    stored = packed(table, ())
+    stored = packed(table, (), 1)
     assert stored.nbytes < table.nbytes / 100
     assert unpacked_bytes(stored) == pytest.approx(table.nbytes, rel=0.01)
 
@@ -136,13 +136,17 @@ def test_packed_and_plain_runs_are_one_table(tmp_path: Path) -> None:
     """An older epoch wrote plain runs, later ones pack theirs: lookups, gathering and merges see both."""
     plain = SpineOptions(packed_rows=1 << 40)
     base = _put(tmp_path, None, 0, list(range(ROWS)), plain)
-    base = _put(tmp_path, base, 1, list(range(0, ROWS, 3)), SpineOptions(packed_rows=1, fuel=0))
-    base = _put(tmp_path, base, 2, list(range(0, ROWS, 5)), SpineOptions(packed_rows=1, fuel=0))
+    base = _put(
+        tmp_path, base, 1, list(range(0, ROWS, 3)), SpineOptions(packed_rows=1, packed_gain=1, fuel=0)
+    )
+    base = _put(
+        tmp_path, base, 2, list(range(0, ROWS, 5)), SpineOptions(packed_rows=1, packed_gain=1, fuel=0)
+    )
 
     def newest(n: int) -> int:
         return 2 if n % 5 == 0 else 1 if n % 3 == 0 else 0
 
-    for options in (SpineOptions(packed_rows=1, fuel=0), SpineOptions()):
+    for options in (SpineOptions(packed_rows=1, packed_gain=1, fuel=0), SpineOptions()):
         table = StateStore.open(str(tmp_path), "op", 0, base, 3, options=options).table(LAYOUT)
         codes, identity, order = _identity(list(range(ROWS + 9)))
         found = table.lookup(codes, identity)
@@ -159,7 +163,7 @@ def test_packed_and_plain_runs_are_one_table(tmp_path: Path) -> None:
 
 
 def test_one_packed_run_that_answers_everything_widens_its_numbers(tmp_path: Path) -> None:
-    base = _put(tmp_path, None, 0, list(range(ROWS)), SpineOptions())
+    base = _put(tmp_path, None, 0, list(range(ROWS)), SpineOptions(packed_gain=2))
     table = StateStore.open(str(tmp_path), "op", 0, base, 1).table(LAYOUT)
     codes, identity, _ = _identity([1, 2, 3])
     found = table.lookup(codes, identity)
@@ -172,15 +176,17 @@ def _sorted(identity: list[pa.Array]) -> list[int]:
     return numbers
 
 
-def test_state_is_smaller(tmp_path: Path) -> None:
-    small = _put(tmp_path / "packed", None, 0, list(range(ROWS)), SpineOptions())
-    large = _put(tmp_path / "plain", None, 0, list(range(ROWS)), SpineOptions(packed_rows=1 << 40))
-    assert _size(tmp_path / "packed", small) * 2.5 < _size(tmp_path / "plain", large)
+def test_state_is_smaller_where_that_gains_enough(tmp_path: Path) -> None:
+    sizes = {
+        gain: _size(tmp_path / str(gain), _put(tmp_path / str(gain), None, 0, list(range(ROWS)), options))
+        for gain, options in ((gain, SpineOptions(packed_gain=gain)) for gain in (2, 4))
+    }
+    assert sizes[2] * 2.5 < sizes[4]
 
 
 def test_a_few_rows_stay_plain(tmp_path: Path) -> None:
     """They are merged soon, and a small epoch shall not pay for packing."""
-    one, other = SpineOptions(), SpineOptions(packed_rows=1 << 40)
+    one, other = SpineOptions(packed_gain=1), SpineOptions(packed_rows=1 << 40)
     sizes = {
         _size(tmp_path / str(n), _put(tmp_path / str(n), None, 0, list(range(5_000)), options))
         for n, options in enumerate((one, other))

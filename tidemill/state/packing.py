@@ -1,6 +1,6 @@
 """Columns of run files in fewer bytes, which are still read where they lie.
 
-A run of many rows is packed when it is written:
+A run of many rows is packed when it is written, if that makes it much smaller:
 
 - integers have the narrowest type that holds all values of the run, one bit for 0 and 1;
 - text that repeats is a dictionary, with a code of one, two or four bytes in each row.
@@ -35,21 +35,19 @@ _REPEATS = 4
 """A dictionary pays if each of its texts is there so many times."""
 
 
-def packed(table: pa.Table, plain: Sequence[str]) -> pa.Table:
-    """``table``, of one chunk, with each column packed if that makes it smaller, but for those named
-    ``plain``."""
-    fields: list[pa.Field] = []
-    columns: list[pa.Array] = []
-    for field, chunked in zip(table.schema, table.columns, strict=True):
-        column = single(chunked)
-        if field.name not in plain:
-            column = _packed(column)
-        is_narrow = pa.types.is_integer(field.type) and column.type != field.type
-        fields.append(
-            pa.field(field.name, column.type, metadata={_KIND: str(field.type)} if is_narrow else None)
-        )
-        columns.append(column)
-    return pa.table(columns, schema=pa.schema(fields))
+def packed(table: pa.Table, plain: Sequence[str], gain: float) -> pa.Table:
+    """``table``, of one chunk, with its columns packed but for those named ``plain``. If it would not become
+    smaller by the factor ``gain``, about, it stays as it is."""
+    columns = [single(chunked) for chunked in table.columns]
+    kinds = [
+        c.type if f.name in plain else _packed_type(c) for f, c in zip(table.schema, columns, strict=True)
+    ]
+    bits = sum(_bits(kind, column) for kind, column in zip(kinds, columns, strict=True))
+    if bits * gain >= table.nbytes * 8:
+        return table
+    stored = [_as(kind, column) for kind, column in zip(kinds, columns, strict=True)]
+    fields = [_described(field, column.type) for field, column in zip(table.schema, stored, strict=True)]
+    return pa.table(stored, schema=pa.schema(fields))
 
 
 def unpacked_type(field: pa.Field) -> pa.DataType:
@@ -87,27 +85,47 @@ def taken(column: pa.Array, rows: Ints, kind: pa.DataType) -> pa.Array:
     return values if values.type == kind else values.cast(kind)
 
 
-def _packed(column: pa.Array) -> pa.Array:
+def _packed_type(column: pa.Array) -> pa.DataType:
+    """A dictionary's codes have one of ``_NARROW``."""
     kind = column.type
     if pa.types.is_signed_integer(kind):
-        return _narrowed(column)
+        return _narrow_type(column)
     if (pa.types.is_string(kind) or pa.types.is_binary(kind)) and _repeats(column):
-        return _coded(column)
-    return column
+        return pa.dictionary(pa.int16(), kind)
+    return kind
 
 
-def _narrowed(column: pa.Array) -> pa.Array:
+def _narrow_type(column: pa.Array) -> pa.DataType:
     bounds = pc.min_max(column)
     least, most = bounds["min"].as_py() or 0, bounds["max"].as_py() or 0
     if least >= 0 and most <= 1:
-        return column.cast(pa.bool_(), safe=False)
+        return pa.bool_()
     for kind in _NARROW:
         if kind.bit_width >= column.type.bit_width:
             break
         limit = 1 << (kind.bit_width - 1)
         if -limit <= least and most < limit:
-            return column.cast(kind, safe=False)
-    return column
+            return kind
+    return column.type
+
+
+def _bits(kind: pa.DataType, column: pa.Array) -> int:
+    """About what ``column`` takes as ``kind``; of a dictionary the codes."""
+    if kind == column.type:
+        return int(column.nbytes) * 8
+    width: int = kind.index_type.bit_width if pa.types.is_dictionary(kind) else kind.bit_width
+    return len(column) * width
+
+
+def _as(kind: pa.DataType, column: pa.Array) -> pa.Array:
+    if kind == column.type:
+        return column
+    return _coded(column) if pa.types.is_dictionary(kind) else column.cast(kind, safe=False)
+
+
+def _described(field: pa.Field, stored: pa.DataType) -> pa.Field:
+    is_narrow = pa.types.is_integer(field.type) and stored != field.type
+    return pa.field(field.name, stored, metadata={_KIND: str(field.type)} if is_narrow else None)
 
 
 def _repeats(column: pa.Array) -> bool:

@@ -185,11 +185,12 @@ class RunReader:
 
 
 def write_run(
-    storage: StateFiles, path: str, table: pa.Table, epochs: tuple[int, int], *, packed_rows: int
+    storage: StateFiles, path: str, table: pa.Table, epochs: tuple[int, int], *, packed_gain: float | None
 ) -> Run:
-    """Publishes ``table`` (sorted by code, not empty) as a run file, packed if it has ``packed_rows``."""
+    """Publishes ``table`` (sorted by code, not empty) as a run file. ``packed_gain``: as in ``packed``; None:
+    plain."""
     table = table.combine_chunks()
-    stored = packed(table, _PLAIN) if len(table) >= packed_rows else table
+    stored = table if packed_gain is None else packed(table, _PLAIN, packed_gain)
 
     def write(sink: Any) -> None:
         with ipc.new_file(sink, stored.schema) as writer:

@@ -40,6 +40,7 @@ class SpineOptions:
     - ``lazy_layers``: up to so many layers are not merged. Then the two layers that are cheapest to
       merge are merged, whatever ``ratio`` says.
     - ``packed_rows``: runs of so many rows are packed (see ``state.packing``). Smaller ones are soon merged.
+    - ``packed_gain``: only runs that become smaller by this factor: packing takes processor time.
     """
 
     ratio: int = 2
@@ -51,6 +52,7 @@ class SpineOptions:
     slice_bytes: int = 1 << 28
     lazy_layers: int = 0
     packed_rows: int = 1 << 14
+    packed_gain: float = 3.0
 
     def budget(self, added: int, layers: int) -> int:
         return self.fuel + self.fuel_per_row * added * max(1, layers - self.calm_layers)

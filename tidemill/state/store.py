@@ -191,6 +191,7 @@ class _Writer:
         name = f"{store.epoch}.{store.attempt}.{self.number}.{self.written}.arrow"
         self.written += 1
         path = f"{store.operator}/{store.partition}/{name}"
-        packed_rows = store.options.packed_rows
-        run = write_run(store.storage, path, rows.table, rows.epochs, packed_rows=packed_rows)
+        options = store.options
+        gain = options.packed_gain if len(rows.table) >= options.packed_rows else None
+        run = write_run(store.storage, path, rows.table, rows.epochs, packed_gain=gain)
         return RunReader.of_run(store.storage, run)
