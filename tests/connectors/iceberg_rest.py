@@ -3,11 +3,9 @@
 from __future__ import annotations
 
 import json
-import threading
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, field
-from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
@@ -26,7 +24,8 @@ from pyiceberg.partitioning import UNPARTITIONED_PARTITION_SPEC
 from pyiceberg.table import CommitTableRequest
 from pyiceberg.table.sorting import UNSORTED_SORT_ORDER
 
-Answer = tuple[int, dict[str, Any]]
+from tests.connectors.json_server import Answer, json_server
+
 Name = tuple[str, ...]
 _ABSENT = {"location": None, "partition-spec": None, "write-order": None}
 _STATUS: dict[type[Exception], int] = {
@@ -143,31 +142,8 @@ def rest_catalog(folder: Path) -> Iterator[RestCatalog]:
     where = {"uri": f"sqlite:///{folder}/catalog.db", "warehouse": f"file://{folder}"}
     catalog = RestCatalog(tables=SqlCatalog("behind", **where))
 
-    class Handler(BaseHTTPRequestHandler):
-        def do_GET(self) -> None:
-            body = self.rfile.read(int(self.headers.get("Content-Length") or 0))
-            authorization = self.headers.get("Authorization", "")
-            given = json.loads(body) if body else {}
-            status, found = catalog.answer(self.command, self.path, authorization, given)
-            data = b"" if status == 204 or self.command == "HEAD" else json.dumps(found).encode()
-            self.send_response(status)
-            self.send_header("Content-Type", "application/json")
-            self.send_header("Content-Length", str(len(data)))
-            self.end_headers()
-            self.wfile.write(data)
-
-        do_POST = do_HEAD = do_DELETE = do_GET
-
-        def log_message(self, *_: Any) -> None:
-            """Tests are silent."""
-
-    with ThreadingHTTPServer(("127.0.0.1", 0), Handler) as server:
-        catalog.url = f"http://127.0.0.1:{server.server_address[1]}"
-        thread = threading.Thread(target=server.serve_forever, args=(0.02,), daemon=True)
-        thread.start()
-        try:
+    try:
+        with json_server(catalog.answer) as catalog.url:
             yield catalog
-        finally:
-            server.shutdown()
-            thread.join()
-            catalog.tables.close()
+    finally:
+        catalog.tables.close()
