@@ -41,6 +41,7 @@ from tidemill.connectors.filesystem.partitions import PartitionPruning
 from tidemill.connectors.filesystem.reading import FileReader, Split
 from tidemill.connectors.filesystem.record_search import RecordSearch, Stretch
 from tidemill.connectors.filesystem.repair import note_stop, repaired
+from tidemill.connectors.filesystem.replacing import Changes
 from tidemill.connectors.filesystem.row_groups import RowGroups
 from tidemill.connectors.filesystem.taken_log import TakenFiles, TakenLog
 from tidemill.connectors.filesystem.watching import DirectoryWatch
@@ -74,6 +75,7 @@ class FileSource(ArrowSource):
     interval: float | None
     pattern: str | None
     parallelism: int
+    changes: Changes
     pruning: PartitionPruning | None = None
     native: NativeScan | None = None
     chosen: frozenset[str] | None = None
@@ -239,7 +241,7 @@ class FileSource(ArrowSource):
         the directory when the caller reads the first."""
         known, grown = self.log.files_at(position), []
         new: list[FileEntry] = []
-        for entry in self._entries(known):
+        for entry in self._checked(position, self._entries(known)):
             file = known.get(entry.path)
             if file is None:
                 new.append(entry)
@@ -255,6 +257,18 @@ class FileSource(ArrowSource):
             taken = self._taken(entry, continuation(self.storage, file))
             if taken is not None:
                 yield taken
+
+    def _checked(self, position: FilePosition, listed: Iterator[FileEntry]) -> Iterator[FileEntry]:
+        """``listed``, once it is known that no statement has replaced a file that was taken or listed
+        before."""
+        before = self.at_first.times
+        first = next(listed, None)  # lists the directory
+        if position.taken or before:
+            known = self.log.files_at(position)
+            self.changes.check(lambda path: _time(known.get(path)) or (before or {}).get(path))
+        if first is not None:
+            yield first
+            yield from listed
 
     def entries(self) -> FileList:
         """The selected files, as of the statement's first listing."""
@@ -428,6 +442,10 @@ class ReadTask:
 
 def _stretch(file: TakenFile, start: int, end: int) -> Stretch:
     return Stretch(path=file.path, start=start, end=end, size=file.length)
+
+
+def _time(file: TakenFile | None) -> int | None:
+    return None if file is None else file.modified
 
 
 def _before(splits: list[Split], begin: int) -> list[Split]:
