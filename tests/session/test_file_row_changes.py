@@ -77,7 +77,9 @@ def test_rows_change_for_which_the_condition_is_true(spark: object, tmp_path: Pa
     kept = {name for name, ids in rows_of.items() if not ids & {row[0] for row in found}}
     times = {name: (tmp_path / name).stat().st_mtime_ns for name in kept}
     made.execute_sql(f"UPDATE t SET name = name || '!', id = id + 10 WHERE {condition}").wait()
-    changed = [(i + 10, n and f"{n}!", p) if (i, n, p) in found else (i, n, p) for i, n, p in before]
+    changed = [
+        (i + 10, n if n is None else f"{n}!", p) if (i, n, p) in found else (i, n, p) for i, n, p in before
+    ]
     assert all_rows(made) == sorted(changed, key=repr)
     assert kept <= set(visible(tmp_path))
     assert {name: (tmp_path / name).stat().st_mtime_ns for name in kept} == times

@@ -164,7 +164,7 @@ def _by_key(
         raise NotSupportedError(
             f"{word} of a table without a primary key",
             position=statement.position,
-            hint="INSERT OVERWRITE writes a table anew.",
+            hint="Declare the key of the table: PRIMARY KEY (...) NOT ENFORCED.",
         )
     return table, fixed
 
