@@ -13,6 +13,8 @@ import pytest
 
 from tests.connectors.sources import source, table
 from tidemill.connectors.api import Offset, ReadLimit
+from tidemill.connectors.filesystem.listing import list_files
+from tidemill.connectors.filesystem.replacing import Change, commit
 from tidemill.connectors.filesystem.source import FileSource
 from tidemill.connectors.filesystem.taken_log import SEGMENT
 from tidemill.connectors.filesystem.watching import CHECKED
@@ -203,7 +205,8 @@ def test_a_directory_is_read_again_only_where_something_came(
     write(tmp_path / "live" / "new.csv", "7,new\n")
     end = read.next_offset(start, ReadLimit())
     assert taken(read, start, end) == [(7, "new")]
-    assert [p for p in looked if p.endswith("/")] == [f"{tmp_path}/live/"]
+    looked_into = {p for p in looked if p.endswith("/")}
+    assert looked_into == {f"{tmp_path}/live/", f"{tmp_path}/.changes/"}
     assert len(looked) <= CHECKED + 10
 
 
@@ -332,3 +335,40 @@ def test_a_file_that_changed_before_the_stop_is_not_taken_for_what_was_read(tmp_
     read.stopped(start)
     with pytest.raises(ConnectorError, match="has changed since it was read"):
         step(read, start)
+
+
+def replaced(path: Path, old: str, text: str) -> None:
+    """The file ``old`` goes and ``new.csv`` comes, as by a DELETE or UPDATE."""
+    storage = Storage(str(path))
+    write(path / ".staged.csv", text)
+    removed = tuple(entry for entry in list_files(storage) if entry.path == old)
+    commit(storage, Change(statement="DELETE", added=(("new.csv", ".staged.csv"),), removed=removed))
+
+
+@pytest.mark.parametrize("watched", [False, True])
+def test_a_statement_that_changes_rows_that_were_read_stops_the_job(tmp_path: Path, *, watched: bool) -> None:
+    """The same job, and one that starts again. A job without the file reads the new one."""
+    read = files(tmp_path, watched=watched)
+    write(tmp_path / "x.csv", "1,a\n2,b\n")
+    position, _ = step(read, None)
+    replaced(tmp_path, "x.csv", "2,b\n")
+    for job in (read, files(tmp_path, watched=watched)):
+        with pytest.raises(ConnectorError, match=r"DELETE has changed rows of the file .*x\.csv, which"):
+            step(job, position)
+    position, rows = step(files(tmp_path, watched=watched), None)
+    assert rows == [(2, "b")]
+    write(tmp_path / "x.csv", "3,c\n", age=50)  # another file of that name
+    if watched:
+        assert step(files(tmp_path, watched=True), position)[1] == [(3, "c")]
+
+
+def test_a_statement_that_changes_rows_that_come_next_is_seen(tmp_path: Path) -> None:
+    """A watched directory gives the new file; a first listing has the old one, whose rows would be lost."""
+    write(tmp_path / "a.csv", "1,a\n")
+    write(tmp_path / "x.csv", "2,b\n3,c\n")
+    reads = {watched: files(tmp_path, watched=watched) for watched in (False, True)}
+    starts = {watched: read.next_offset(None, ReadLimit(rows=1)) for watched, read in reads.items()}
+    replaced(tmp_path, "x.csv", "3,c\n")
+    assert step(reads[True], starts[True])[1] == [(3, "c")]
+    with pytest.raises(ConnectorError, match=r"DELETE has changed rows of the file .*x\.csv"):
+        step(reads[False], starts[False])

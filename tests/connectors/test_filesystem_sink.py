@@ -20,6 +20,7 @@ from tidemill.connectors.filesystem.writing import StagedWriter
 from tidemill.connectors.registry import connector
 from tidemill.connectors.worker_errors import WorkerError
 from tidemill.errors import ConnectorError, NotSupportedError, ValidationError
+from tidemill.files.storage import Storage
 from tidemill.types import logical as t
 
 PAIRS = {"a": t.INT, "b": t.STRING}
@@ -206,6 +207,39 @@ def test_overwrite_replaces_the_table_or_the_touched_partitions(spark: SparkSess
     write(sink(declared, job="j1"), pairs(spark, (1, "x"), (2, "y")))
     write(sink(declared, job="j2", overwrite=True, streaming=False), pairs(spark, (3, "x")))
     assert sorted(visible(tmp_path / "p").values()) == ["2\n", "3\n"]
+
+
+def test_an_overwrite_published_again_keeps_what_it_wrote(spark: SparkSession, tmp_path: Path) -> None:
+    write(sink(files(tmp_path), job="j1"), pairs(spark, (1, "x")))
+    target = sink(files(tmp_path), job="j2", overwrite=True, streaming=False)
+    tokens = stage(target, pairs(spark, (2, "y")), 1)
+    target.publish(1, tokens)
+    write(sink(files(tmp_path), job="j3"), pairs(spark, (3, "z")))
+    target.publish(1, tokens)
+    assert sorted(visible(tmp_path).values()) == ["2,y\n", "3,z\n"]
+
+
+def test_an_overwrite_that_dies_leaves_the_old_or_the_new_files(
+    spark: SparkSession, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    write(sink(files(tmp_path), job="j1"), pairs(spark, (1, "x")))
+    target = sink(files(tmp_path), job="j2", overwrite=True, streaming=False)
+    tokens = stage(target, pairs(spark, (2, "y"), (3, "z"), parts=2), 1)
+    with monkeypatch.context() as patch:
+        patch.setattr(Storage, "remove", lambda *_: 1 / 0)
+        with pytest.raises(ZeroDivisionError):
+            target.publish(1, tokens)
+    assert rows(spark, source(files(tmp_path))) == [(2, "y"), (3, "z")]
+
+
+def test_a_job_does_not_miss_files_that_a_statement_removed(spark: SparkSession, tmp_path: Path) -> None:
+    """It dies after it has published an epoch; when it starts again the rows are gone."""
+    target = sink(files(tmp_path))
+    tokens = stage(target, pairs(spark, (1, "x")), 1)
+    target.publish(1, tokens)
+    connector(files(tmp_path).options).truncate(files(tmp_path), files(tmp_path).options)  # type: ignore[attr-defined]
+    sink(files(tmp_path)).publish(1, tokens)
+    assert visible(tmp_path) == {}
 
 
 def test_streaming_overwrite_is_refused(tmp_path: Path) -> None:

@@ -5,6 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 from enum import Enum
 
+from tidemill.files.entries import FileEntry
 from tidemill.types.logical import Field, LogicalType
 
 
@@ -87,10 +88,19 @@ class Upkeep:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class Rewriting:
+    """The part of a table that a DELETE or UPDATE writes anew: who reads the table reads these files alone,
+    and what is written replaces them. ``files``: as they were listed; ``statement``: its first words."""
+
+    files: tuple[FileEntry, ...]
+    statement: str
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class CatalogTable:
     """A table; ``columns`` in declared order with resolved types, ``primary_key`` column names.
     ``partitions`` are the catalog's: what there is to read is the connector's affair. ``upkeep`` is a
-    materialized table's."""
+    materialized table's; ``rewriting`` is never the catalog's."""
 
     path: ObjectPath
     columns: tuple[Column, ...]
@@ -104,6 +114,7 @@ class CatalogTable:
     distribution: Distribution | None = None
     partitions: tuple[Partition, ...] = ()
     upkeep: Upkeep | None = None
+    rewriting: Rewriting | None = None
 
     @property
     def physical_columns(self) -> tuple[Column, ...]:

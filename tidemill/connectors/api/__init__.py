@@ -12,6 +12,7 @@ from tidemill.connectors.api.connector import (
     DeletingConnector,
     LookupConnector,
     OutsideTables,
+    RewritingConnector,
     TruncatingConnector,
 )
 from tidemill.connectors.api.lookup import (
@@ -55,6 +56,7 @@ __all__ = [
     "OutsideTables",
     "ReadLimit",
     "ReadTasks",
+    "RewritingConnector",
     "ScannedTable",
     "Sink",
     "SinkRequest",

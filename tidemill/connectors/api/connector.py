@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Collection, Iterable, Mapping
 from dataclasses import dataclass
 from typing import Protocol, runtime_checkable
 
@@ -14,6 +14,7 @@ from tidemill.connectors.api.source import Source, SourceRequest
 from tidemill.connectors.filters import ColumnFilter
 from tidemill.connectors.grouping import Grouping
 from tidemill.errors import NotSupportedError
+from tidemill.files.fence import Fence
 from tidemill.types.logical import LogicalType
 
 
@@ -149,6 +150,26 @@ class TruncatingConnector(Protocol):
 
     def truncate(self, table: CatalogTable, options: Mapping[str, str]) -> None:
         """Removes all rows, at once as far as the outside system can. ConnectorError where it cannot."""
+        ...
+
+
+@runtime_checkable
+class RewritingConnector(Protocol):
+    """Optional face of a connector whose tables are files: DELETE and UPDATE write those files anew that have
+    rows to change, and replace them at once."""
+
+    row_file: str
+    """The metadata key of the file that a row is in."""
+
+    def check_rewriting(self, table: CatalogTable, statement: str) -> None:
+        """NotSupportedError, which names ``statement``, for tables whose files cannot be written anew."""
+        ...
+
+    def rewritten(
+        self, table: CatalogTable, files: Collection[str], statement: str, time_zone: str, fence: Fence
+    ) -> CatalogTable:
+        """``table`` with a ``rewriting`` of ``files``, as ``row_file`` names them. NotSupportedError where
+        writing a file anew would change rows that stay, or lose what the table does not declare."""
         ...
 
 

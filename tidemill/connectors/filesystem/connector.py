@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Collection, Iterator, Mapping
 from dataclasses import replace
 
 import pyarrow as pa
 
-from tidemill.catalog.table import CatalogTable
+from tidemill.catalog.table import CatalogTable, Rewriting
 from tidemill.changelog.rowkind import INSERT_ONLY, RowKind
 from tidemill.connectors.api import Connector, LookupRequest, SinkRequest, SourceRequest
 from tidemill.connectors.filesystem.cutting import Cutter
@@ -19,6 +19,8 @@ from tidemill.connectors.filesystem.partition_commit import partition_markers
 from tidemill.connectors.filesystem.partitions import PartitionPruning
 from tidemill.connectors.filesystem.reading import FileReader
 from tidemill.connectors.filesystem.record_search import RecordSearch
+from tidemill.connectors.filesystem.replacing import Change, Changes, commit
+from tidemill.connectors.filesystem.rewriting import Copies, check_format
 from tidemill.connectors.filesystem.row_groups import RowGroups
 from tidemill.connectors.filesystem.sink import FileSink
 from tidemill.connectors.filesystem.source import FileSource
@@ -57,12 +59,16 @@ _UNPACKED = 6
 """Assumed ratio of decoded to stored bytes of compressed and columnar files."""
 
 
+_KEYED = "A table of connector delta or iceberg takes such statements anywhere."
+
+
 class FilesystemConnector(Connector):
     identifier = "filesystem"
     options = OPTIONS
     allows_unknown_options = True  # the format's options; validate() checks the others
     is_source = True
     is_sink = True
+    row_file = "file.path"
 
     def validate(self, table: CatalogTable, options: Mapping[str, str]) -> None:
         file_format = self._format(options)
@@ -110,8 +116,10 @@ class FilesystemConnector(Connector):
             search=RecordSearch(storage=storage, cutter=cutter) if cutter.quote else None,
             pattern=options["source.path.regex-pattern"],
             parallelism=max(request.parallelism, 1),
+            changes=Changes(storage=storage),
             pruning=_pruning(file_format, request, options),
             native=_native(file_format, storage, request, options),
+            chosen=_chosen(request.table.rewriting),
         )
 
     def how_read(self, request: SourceRequest) -> str:
@@ -165,12 +173,57 @@ class FilesystemConnector(Connector):
         return sum(f.size * (_UNPACKED if f.path.endswith(".gz") else 1) for f in files)
 
     def truncate(self, table: CatalogTable, options: Mapping[str, str]) -> None:
-        """Removes the files one by one: a concurrent reader may see some of them gone."""
         storage = _storage(options)
         try:
-            storage.each(lambda file: storage.remove(file.path), list_files_or_none(storage))
+            files = list_files_or_none(storage)
+            if not storage.is_local or storage.stat("") is not None:
+                storage.each(lambda file: storage.remove(file.path), files)
+            elif files:
+                commit(storage, Change(statement="TRUNCATE TABLE", removed=tuple(files)))
         except (OSError, pa.ArrowException) as e:
             raise unwritten(storage, e) from None
+
+    def check_rewriting(self, table: CatalogTable, statement: str) -> None:
+        storage = _storage(table.options)
+        if not storage.is_local:
+            raise NotSupportedError(
+                f"{statement} of files that are not on a local or mounted disk ({storage.scheme})",
+                hint=_KEYED,
+            )
+        check_format(self._format(table.options), statement)
+        if OptionValues(self.options, table.options)["source.path.regex-pattern"] is not None:
+            raise NotSupportedError(f"{statement} of a table with 'source.path.regex-pattern'")
+        if storage.stat("") is not None:
+            raise NotSupportedError(f"{statement} of a table whose 'path' is a file", hint=_KEYED)
+
+    def rewritten(
+        self, table: CatalogTable, files: Collection[str], statement: str, time_zone: str, fence: Fence
+    ) -> CatalogTable:
+        storage = _storage(table.options, fence)
+        listed = seen_files(storage)
+        affected = tuple(f for f in listed if storage.full_path(f.path) in files)
+        stored = tuple(f for f in _fields(table) if f.name not in table.partitioned_by)
+        request = SourceRequest(
+            table=table,
+            options=table.options,
+            fields=stored,
+            metadata={},
+            sequence=False,
+            parallelism=1,
+            time_zone=time_zone,
+            streaming=False,
+            fence=fence,
+        )
+        encode = EncodeRequest(fields=stored, changelog=False, options=table.options, time_zone=time_zone)
+        rewriter = Copies(
+            source=self.source(request),
+            encoder=self._format(table.options).encoder(encode),
+            format=self._format(table.options).identifier,
+            statement=statement,
+        )
+        for file in affected:
+            rewriter.check(file.path)
+        return replace(table, rewriting=Rewriting(files=affected, statement=statement))
 
     def sink(self, request: SinkRequest) -> FileSink:
         request.refuse_streaming_overwrite()
@@ -198,7 +251,7 @@ def _storage(options: Mapping[str, str], fence: Fence = OPEN) -> Storage:
 
 
 def _partitions(table: CatalogTable) -> tuple[Field, ...]:
-    return tuple(Field(c.name, c.type) for c in table.physical_columns if c.name in table.partitioned_by)
+    return tuple(f for f in _fields(table) if f.name in table.partitioned_by)
 
 
 def _pruning(file_format: Format, request: SourceRequest, options: OptionValues) -> PartitionPruning | None:
@@ -274,6 +327,7 @@ def _sink(file_format: Format, request: SinkRequest, options: OptionValues) -> F
         by_partition=options["sink.shuffle-by-partition.enable"],
         job=job,
         overwrite=request.overwrite,
+        rewriting=table.rewriting,
         streaming=request.streaming,
         markers=partition_markers(
             storage,
@@ -281,7 +335,16 @@ def _sink(file_format: Format, request: SinkRequest, options: OptionValues) -> F
             tuple(f.name for f in partitions),
             tuple(f"part-{writer}-" for writer in (job, *request.former)),
         ),
+        changes=Changes(storage=storage),
     )
+
+
+def _chosen(rewriting: Rewriting | None) -> frozenset[str] | None:
+    return None if rewriting is None else frozenset(file.path for file in rewriting.files)
+
+
+def _fields(table: CatalogTable) -> tuple[Field, ...]:
+    return tuple(Field(c.name, c.type) for c in table.physical_columns)
 
 
 def _sink_fields(request: SinkRequest) -> tuple[Field, ...]:

@@ -6,6 +6,7 @@ from collections.abc import Callable, Iterable
 from dataclasses import dataclass, replace
 from operator import attrgetter
 
+from tidemill.connectors.filesystem.replacing import settled
 from tidemill.errors import ConnectorError
 from tidemill.files.entries import FileEntry, FileList
 from tidemill.files.file_snapshot import seen_once
@@ -19,11 +20,16 @@ _LISTINGS = LastUsed[CachedListing](most=64, heaviest=200_000, weight=lambda lis
 """Cached listings, by root, settings and fence. A listing is validated before each use."""
 
 
-def list_files(
+def list_files(storage: Storage, *, links_lead: bool = True) -> list[FileEntry]:
+    """All visible files below the root (or the root itself), sorted by path. ConnectorError if nothing is at
+    the path or, with ``links_lead``, at the end of a visible link."""
+    return settled(storage, lambda: _listed(storage, links_lead=links_lead))
+
+
+def _listed(
     storage: Storage, *, links_lead: bool = True, sees: Callable[[str], None] | None = None
 ) -> list[FileEntry]:
-    """All visible files below the root (or the root itself), sorted by path. ConnectorError if nothing is at
-    the path or, with ``links_lead``, at the end of a visible link. ``sees``: as in ``Storage.files``."""
+    """``list_files``, while a statement may be replacing files. ``sees``: as in ``Storage.files``."""
     try:
         entry = storage.stat("")
         if entry is not None:
@@ -41,11 +47,11 @@ def list_files(
 
 def seen_files(storage: Storage) -> FileList:
     """``list_files``, once per statement: later calls of the statement get the same files."""
-    return seen_once(lambda: _files(storage), storage)
+    return seen_once(lambda: settled(storage, lambda: _files(storage)), storage)
 
 
 def _files(storage: Storage) -> FileList:
-    """``list_files``, from the cache if the directories of the cached listing have not changed."""
+    """``_listed``, from the cache if the directories of the cached listing have not changed."""
     key = storage.root, storage.settings, storage.fence  # the root is absolute
     cached = _LISTINGS.get(key)
     current = None if cached is None else cached.now()
@@ -54,7 +60,7 @@ def _files(storage: Storage) -> FileList:
             _LISTINGS.keep(key, replace(cached, files=current))
         return current
     walk = DirectoryWalk(storage)
-    files = FileList(list_files(storage, sees=walk.enters))
+    files = FileList(_listed(storage, sees=walk.enters))
     listing = walk.listing(files)
     if listing is not None:
         _LISTINGS.keep(key, listing)
@@ -66,14 +72,15 @@ class FirstListing:
     """The files of an unwatched table: later files are not part of it. Otherwise a job that writes into the
     table it reads would read its own rows, and never end."""
 
-    _paths: frozenset[str] | None = None
+    times: dict[str, int] | None = None
+    """The modification time of each file at the first call, by path; None before."""
 
     def of(self, entries: Iterable[FileEntry]) -> list[FileEntry]:
         """The files of ``entries`` that the first call had."""
         current = list(entries)
-        if self._paths is None:
-            self._paths = frozenset(entry.path for entry in current)
-        return [entry for entry in current if entry.path in self._paths]
+        if self.times is None:
+            self.times = {entry.path: entry.modified for entry in current}
+        return [entry for entry in current if entry.path in self.times]
 
 
 def list_files_or_none(storage: Storage) -> list[FileEntry]:

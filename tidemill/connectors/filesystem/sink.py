@@ -13,8 +13,9 @@ job has a marker file (``_WANTED``). Discard removes the marker first, then all 
 the marker after it has written its files, and removes the files if the marker is gone. Whichever of the two
 acts later sees the effect of the other.
 
-An INSERT OVERWRITE (batch only) removes the old files when it publishes: those of the whole table, or of
-each partition that it writes.
+Some batch jobs also remove files: an INSERT OVERWRITE those of the whole table, or of each partition that it
+writes; a DELETE or UPDATE the files whose other rows it has written anew. On a disk such a job publishes all
+its changes at once (see ``replacing``); elsewhere an INSERT OVERWRITE removes the old files first.
 """
 
 from __future__ import annotations
@@ -27,13 +28,16 @@ from typing import TYPE_CHECKING
 import pyarrow as pa
 from pyspark.sql import functions as F
 
+from tidemill.catalog.table import Rewriting
 from tidemill.connectors.api import Sink
 from tidemill.connectors.arrow_maps import map_batches
 from tidemill.connectors.filesystem.listing import list_files_or_none
 from tidemill.connectors.filesystem.partition_commit import PartitionMarkers
+from tidemill.connectors.filesystem.replacing import OVERWRITE, Change, Changes, commit, settle
 from tidemill.connectors.filesystem.writing import StagedWriter, unwritten
 from tidemill.connectors.formats.api import Encoder
 from tidemill.errors import ConnectorError
+from tidemill.files.entries import FileEntry
 from tidemill.files.storage import Storage
 from tidemill.types.logical import Field
 from tidemill.types.physical import quote
@@ -47,6 +51,9 @@ _WANTED = "wanted"
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class FileSink(Sink):
+    """``rewriting``: the files that the written ones replace, None unless they do; ``changes``: of the
+    table's files."""
+
     table: str
     storage: Storage
     encoder: Encoder
@@ -59,8 +66,10 @@ class FileSink(Sink):
     by_partition: bool
     job: str
     overwrite: bool
+    rewriting: Rewriting | None
     streaming: bool
     markers: PartitionMarkers
+    changes: Changes
 
     def stage(self, frame: DataFrame, epoch: int) -> DataFrame:
         marker = "" if self.streaming else self.begin()
@@ -99,9 +108,12 @@ class FileSink(Sink):
         place."""
         staged = _named(tokens)
         try:
-            if self.overwrite:
-                self._remove_old(staged)
-            self._move(epoch, staged)
+            if self.storage.is_local and (self.overwrite or self.rewriting is not None):
+                self._replace(epoch, staged)
+            else:
+                for file in self._old(staged) if self.overwrite else ():
+                    self.storage.remove(file.path)
+                self._move(epoch, staged)
             self.markers.written(_directories(staged))
             self.storage.remove_directory(self._staged(epoch))
         except (OSError, pa.ArrowException) as e:
@@ -158,20 +170,33 @@ class FileSink(Sink):
         staged = f"{self._staged(epoch)}/{attempt}/{name}"
         if self.storage.stat(staged) is not None:
             self.storage.move(staged, name)
-        elif self.storage.stat(name) is None:
+        elif self.storage.stat(name) is None and not self.changes.has_removed(name):
             raise ConnectorError(
                 f"File {self.storage.full_path(name)} of epoch {epoch} is neither staged nor published.",
                 hint="Something else has removed files below the sink's path.",
             )
 
-    def _remove_old(self, attempts: dict[str, str]) -> None:
-        """Removes the visible files of other jobs in the written partitions, or in the whole table."""
-        written_directories = _directories(attempts)
-        for file in list_files_or_none(self.storage):
-            directory, _, name = file.path.rpartition("/")
-            is_own = name.startswith(f"part-{self.job}-")
-            if not is_own and (not self.partitions or directory in written_directories):
-                self.storage.remove(file.path)
+    def _replace(self, epoch: int, attempts: dict[str, str]) -> None:
+        if self.changes.has_made(self._job):
+            settle(self.storage)
+            return
+        change = Change(
+            statement=OVERWRITE if self.rewriting is None else self.rewriting.statement,
+            added=tuple((name, f"{self._staged(epoch)}/{at}/{name}") for name, at in attempts.items()),
+            removed=self._old(attempts) if self.rewriting is None else self.rewriting.files,
+            staging=self._job,
+        )
+        commit(self.storage, change)
+
+    def _old(self, attempts: dict[str, str]) -> tuple[FileEntry, ...]:
+        """The visible files of other jobs in the written partitions, or in the whole table."""
+        written, own = _directories(attempts), f"part-{self.job}-"
+        parted = ((file, *file.path.rpartition("/")) for file in list_files_or_none(self.storage))
+        return tuple(
+            file
+            for file, directory, _, name in parted
+            if not name.startswith(own) and (not self.partitions or directory in written)
+        )
 
 
 def _named(tokens: list[str]) -> dict[str, str]:

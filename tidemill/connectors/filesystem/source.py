@@ -14,10 +14,8 @@ import time
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field, replace
 from functools import partial, reduce
-from itertools import accumulate
 from typing import TYPE_CHECKING
 
-import pyarrow as pa
 from pyspark.sql import DataFrame
 
 from tidemill.changelog.rowkind import KIND_COLUMN, SEQUENCE_COLUMN
@@ -41,8 +39,10 @@ from tidemill.connectors.filesystem.partitions import PartitionPruning
 from tidemill.connectors.filesystem.reading import FileReader, Split
 from tidemill.connectors.filesystem.record_search import RecordSearch, Stretch
 from tidemill.connectors.filesystem.repair import note_stop, repaired
+from tidemill.connectors.filesystem.replacing import Changes
 from tidemill.connectors.filesystem.row_groups import RowGroups
 from tidemill.connectors.filesystem.taken_log import TakenFiles, TakenLog
+from tidemill.connectors.filesystem.tasks import SEARCHED_SPLITS, ReadTask, TaskReader, tasks_of
 from tidemill.connectors.filesystem.watching import DirectoryWatch
 from tidemill.connectors.formats.api import Framing
 from tidemill.connectors.task_frames import read_frame
@@ -57,7 +57,6 @@ if TYPE_CHECKING:
 _SPLIT_BYTES = 32 << 20
 _TASK_BYTES = 256 << 10
 _TASK_ROWS = 50_000
-_SEARCHED_SPLITS = 100
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -74,6 +73,7 @@ class FileSource(ArrowSource):
     interval: float | None
     pattern: str | None
     parallelism: int
+    changes: Changes
     pruning: PartitionPruning | None = None
     native: NativeScan | None = None
     chosen: frozenset[str] | None = None
@@ -145,7 +145,7 @@ class FileSource(ArrowSource):
 
     def read_tasks(self, spark: SparkSession, start: Offset | None, end: Offset) -> ReadTasks:
         self.search_with(spark)
-        tasks, read = self.tasks(start, end), _TaskReader(self.reader)
+        tasks, read = self.tasks(start, end), TaskReader(reader=self.reader)
         size = sum(split.end - split.start for task in tasks for split in task.splits)
         return ReadTasks.of_rows(tasks, read, size) if self.row_groups else ReadTasks(tasks, read, size)
 
@@ -158,17 +158,13 @@ class FileSource(ArrowSource):
         if self.search is not None:
             self.search.look_through(_stretch(p.file, p.start, p.end) for p in parts if not p.file.compressed)
         splits = [s for part in parts for s in self._splits(part)]
-        packed = _pack(splits, self.parallelism, _TASK_ROWS if self.row_groups else _TASK_BYTES)
-        begins = accumulate((len(task) for task in packed), initial=0)
-        return [
-            ReadTask(splits=task, before=_before(splits, begin))
-            for task, begin in zip(packed, begins, strict=False)
-        ]
+        least = _TASK_ROWS if self.row_groups else _TASK_BYTES
+        return tasks_of(splits, self.parallelism, least=least, most=_SPLIT_BYTES)
 
     def _is_soon_full(self, parts: list[FileRange]) -> bool:
         """Whether one task should read text files one by one until it has ``limit`` rows."""
         limit = None if self.row_groups else self.reader.limit
-        return limit is not None and limit <= _TASK_ROWS and 0 < len(parts) <= _SEARCHED_SPLITS
+        return limit is not None and limit <= _TASK_ROWS and 0 < len(parts) <= SEARCHED_SPLITS
 
     def read_all(self, spark: SparkSession) -> DataFrame:
         table_or_frame = self.named_table(spark)
@@ -239,7 +235,7 @@ class FileSource(ArrowSource):
         the directory when the caller reads the first."""
         known, grown = self.log.files_at(position), []
         new: list[FileEntry] = []
-        for entry in self._entries(known):
+        for entry in self._checked(position, self._entries(known)):
             file = known.get(entry.path)
             if file is None:
                 new.append(entry)
@@ -255,6 +251,18 @@ class FileSource(ArrowSource):
             taken = self._taken(entry, continuation(self.storage, file))
             if taken is not None:
                 yield taken
+
+    def _checked(self, position: FilePosition, listed: Iterator[FileEntry]) -> Iterator[FileEntry]:
+        """``listed``, once it is known that no statement has replaced a file that was taken or listed
+        before."""
+        before = self.at_first.times
+        first = next(listed, None)  # lists the directory
+        if position.taken or before:
+            known = self.log.files_at(position)
+            self.changes.check(lambda path: _time(known.get(path)) or (before or {}).get(path))
+        if first is not None:
+            yield first
+            yield from listed
 
     def entries(self) -> FileList:
         """The selected files, as of the statement's first listing."""
@@ -418,47 +426,9 @@ class FileHistory(SourceHistory[FileSource]):
         return self.read(spark, None, self.next_offset(None, ReadLimit()))
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class ReadTask:
-    """``before``: the splits before those of this task, in which an earlier bad record may lie."""
-
-    splits: list[Split]
-    before: list[Split]
-
-
 def _stretch(file: TakenFile, start: int, end: int) -> Stretch:
     return Stretch(path=file.path, start=start, end=end, size=file.length)
 
 
-def _before(splits: list[Split], begin: int) -> list[Split]:
-    """The splits before number ``begin``: all of them, or in a large epoch only those of the same file, so
-    that a task's message stays small."""
-    earlier = splits[:begin]
-    if len(splits) <= _SEARCHED_SPLITS:
-        return earlier
-    return [s for s in earlier[-_SEARCHED_SPLITS:] if s.file.path == splits[begin].file.path]
-
-
-def _pack(splits: list[Split], parallelism: int, least: int) -> list[list[Split]]:
-    """Groups consecutive splits into tasks. Small files share a task, so that each task outweighs its
-    start."""
-    total = sum(s.end - s.start for s in splits)
-    goal = max(least, min(_SPLIT_BYTES, -(-total // max(parallelism, 1))))
-    tasks: list[list[Split]] = []
-    filled = goal
-    for split in splits:
-        size = split.end - split.start
-        if filled + size // 2 >= goal:
-            tasks.append([])
-            filled = 0
-        tasks[-1].append(split)
-        filled += size
-    return tasks
-
-
-@dataclass(frozen=True, slots=True)
-class _TaskReader:
-    reader: FileReader
-
-    def __call__(self, task: ReadTask) -> Iterator[pa.RecordBatch]:
-        return self.reader.read(task.splits, task.before)
+def _time(file: TakenFile | None) -> int | None:
+    return None if file is None else file.modified

@@ -13,6 +13,7 @@ from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
 
 from tidemill.connectors.filesystem.listing import is_hidden, list_files
+from tidemill.connectors.filesystem.replacing import settled
 from tidemill.errors import ConnectorError
 from tidemill.files.entries import FileEntry
 from tidemill.files.local_disk import check_link
@@ -48,7 +49,7 @@ class DirectoryWatch:
         if not (self.storage.is_local and os.path.isdir(self.storage.root)):
             yield from list_files(self.storage)
             return
-        self._waiting |= self._appeared()
+        settled(self.storage, lambda: self._waiting.update(self._appeared()))
         taken = sorted(filter(is_taken, self._waiting))
         self._waiting.difference_update(taken)
         self._checked += taken

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import replace
+from functools import partial
 
 from sqlglot import exp
 
@@ -26,7 +27,7 @@ from tidemill.plan.binder.expressions import (
     temporal_literals,
 )
 from tidemill.plan.binder.expressions.binding import Handler
-from tidemill.plan.binder.queries import insert, merge, over_windows, row_changes
+from tidemill.plan.binder.queries import insert, merge, over_windows, rewriting, row_changes
 from tidemill.plan.binder.queries.query import TreeBinder
 from tidemill.plan.binder.relations import table_columns
 from tidemill.plan.binder.relations.table_columns import START
@@ -86,6 +87,17 @@ class Binder:
     ) -> n.Sink:
         """``fixed``: the columns that cannot be set."""
         return with_room(lambda: row_changes.bind_update(self._trees, statement, table, self._context, fixed))
+
+    def bind_affected(
+        self, statement: statements.Delete | statements.Update, table: CatalogTable, row_file: str
+    ) -> n.LogicalNode:
+        """The files with rows to change. ``row_file``: the metadata key of a row's file."""
+        bind = partial(rewriting.bind_affected, self._trees, statement, table, self._context, row_file)
+        return with_room(bind)
+
+    def bind_rewriting(self, statement: statements.Delete | statements.Update, table: CatalogTable) -> n.Sink:
+        """The rows that a part of ``table`` has after the statement."""
+        return with_room(partial(rewriting.bind_rewriting, self._trees, statement, table, self._context))
 
     def bind_merge(self, statement: statements.Merge, table: CatalogTable, fixed: tuple[str, ...]) -> n.Sink:
         """``fixed``: the columns that cannot be set."""

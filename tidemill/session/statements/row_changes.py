@@ -7,11 +7,13 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 
 from tidemill.catalog.table import CatalogTable
-from tidemill.connectors.api import DeletingConnector, TruncatingConnector
-from tidemill.connectors.registry import validate
+from tidemill.connectors.api import DeletingConnector, RewritingConnector, TruncatingConnector
+from tidemill.connectors.registry import connector, validate
 from tidemill.errors import NotSupportedError, Position, ValidationError
+from tidemill.files.file_snapshot import file_snapshot
 from tidemill.plan import nodes as n
 from tidemill.plan.binder.binder import Binder
+from tidemill.plan.binder.queries.rewriting import tables_below
 from tidemill.plan.column_filters import scan_filters
 from tidemill.session import execution, inserts, planning
 from tidemill.session.context import SessionContext
@@ -35,6 +37,9 @@ def truncate(statement: s.TruncateTable, context: SessionContext) -> TableResult
 
 
 def delete(statement: s.Delete, context: SessionContext) -> TableResult:
+    rewriting = _files(statement, "DELETE", context)
+    if rewriting is not None:
+        return _rewrite(statement, "DELETE", *rewriting, context)
     by_condition = _by_condition(statement, context)
     if by_condition is not None:
         return by_condition
@@ -43,6 +48,9 @@ def delete(statement: s.Delete, context: SessionContext) -> TableResult:
 
 
 def update(statement: s.Update, context: SessionContext) -> TableResult:
+    rewriting = _files(statement, "UPDATE", context)
+    if rewriting is not None:
+        return _rewrite(statement, "UPDATE", *rewriting, context)
     table, fixed = _by_key(statement, "UPDATE", context)
     return inserts.run_inserts(context, [Binder(context).bind_update(statement, table, fixed)])
 
@@ -50,6 +58,55 @@ def update(statement: s.Update, context: SessionContext) -> TableResult:
 def merge(statement: s.Merge, context: SessionContext) -> TableResult:
     table, fixed = _by_key(statement, "MERGE", context)
     return inserts.run_inserts(context, [Binder(context).bind_merge(statement, table, fixed)])
+
+
+def _files(
+    statement: s.Delete | s.Update, word: str, context: SessionContext
+) -> tuple[CatalogTable, RewritingConnector] | None:
+    """The table and its connector if the rows of the table are in files that are written anew."""
+    if not execution.is_batch(context):
+        return None
+    table = _table(statement.target, statement.target_position, context)
+    found = validate(table, table.options, role="sink")
+    if not isinstance(found, RewritingConnector):
+        return None
+    with _at(statement.position):
+        found.check_rewriting(table, word)
+    return table, found
+
+
+def _rewrite(
+    statement: s.Delete | s.Update,
+    word: str,
+    table: CatalogTable,
+    found: RewritingConnector,
+    context: SessionContext,
+) -> TableResult:
+    """1. Asks which files have rows to change. 2. Writes the rows of these files anew, with the changes, and
+    replaces the files. Both steps see the files as they were at the beginning."""
+    with file_snapshot():
+        Binder(context).bind_rewriting(statement, table)  # for its errors, also if no file has rows to change
+        affected = Binder(context).bind_affected(statement, table, found.row_file)
+        _check_subqueries(affected, word, statement.position)
+        files = [row[0] for row in execution.run_query(context, affected).collect()]
+        if not files:
+            return inserts.inserted_nothing(context, table)
+        with _at(statement.position):
+            part = found.rewritten(table, files, word, context.time_zone, context.permissions.fence)
+        return inserts.run_inserts(context, [Binder(context).bind_rewriting(statement, part)])
+
+
+def _check_subqueries(plan: n.LogicalNode, word: str, position: Position) -> None:
+    """Both steps must see the same rows in them."""
+    for scan in tables_below(plan):
+        read = connector(dict(scan.options)) if isinstance(scan, n.Scan) else None
+        if not isinstance(read, RewritingConnector):
+            what = "a DataFrame" if read is None else f"a table of connector '{read.identifier}'"
+            raise NotSupportedError(
+                f"{word} of files with a condition that reads {what}",
+                position=position,
+                hint="Copy the rows into a table of files first.",
+            )
 
 
 def _by_condition(statement: s.Delete, context: SessionContext) -> TableResult | None:
@@ -107,7 +164,7 @@ def _by_key(
         raise NotSupportedError(
             f"{word} of a table without a primary key",
             position=statement.position,
-            hint="INSERT OVERWRITE writes a table anew.",
+            hint="Declare the key of the table: PRIMARY KEY (...) NOT ENFORCED.",
         )
     return table, fixed
 
