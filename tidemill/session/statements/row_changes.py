@@ -63,12 +63,14 @@ def merge(statement: s.Merge, context: SessionContext) -> TableResult:
 def _files(
     statement: s.Delete | s.Update, word: str, context: SessionContext
 ) -> tuple[CatalogTable, RewritingConnector] | None:
-    """The table and its connector if the rows of the table are in files that are written anew."""
+    """The table and its connector if the rows of the table are in files that are written anew; None for a
+    table whose rows change by key."""
     if not execution.is_batch(context):
         return None
     table = _table(statement.target, statement.target_position, context)
     found = validate(table, table.options, role="sink")
-    if not isinstance(found, RewritingConnector):
+    by_key = found.changes_rows and found.fixed_columns(table, table.options) is not None
+    if by_key or not isinstance(found, RewritingConnector):
         return None
     with _at(statement.position):
         found.check_rewriting(table, word)
