@@ -132,15 +132,20 @@ class LookupConnector(Protocol):
 
 
 @runtime_checkable
-class DeletingConnector(Protocol):
-    """Optional face of a connector whose outside system deletes rows by a condition, for DELETE of tables
-    without a primary key."""
+class ChangingConnector(Protocol):
+    """Optional face of a connector whose outside system changes rows by a condition, for DELETE and UPDATE of
+    tables without a primary key."""
 
-    def delete(
-        self, table: CatalogTable, options: Mapping[str, str], filters: tuple[ColumnFilter, ...]
+    def change(
+        self,
+        table: CatalogTable,
+        options: Mapping[str, str],
+        filters: tuple[ColumnFilter, ...],
+        values: Mapping[str, object] | None,
     ) -> None:
-        """Deletes the rows for which all ``filters`` hold, at once. NotSupportedError where the system would
-        not judge the rows as we do, ConnectorError where it fails: nothing is deleted then."""
+        """Sets columns to ``values``, or deletes the rows for None, where all ``filters`` hold, at once.
+        NotSupportedError where the system would not judge the rows as we do or would hold other values,
+        ConnectorError where it fails: nothing is changed then."""
         ...
 
 
