@@ -87,6 +87,11 @@ class Connector:
         them; ``role``: 'source' or 'sink'."""
         return {}
 
+    def kept_places(self, options: Mapping[str, str]) -> tuple[str, ...]:
+        """Paths and URIs of folders in which a sink may leave rows that a later job must find, which takes up
+        a savepoint of its job (``SinkRequest.kept``)."""
+        return ()
+
     def named_paths(self, options: Mapping[str, str]) -> Iterable[tuple[str, str]]:
         """All paths and URIs in ``options``, each with the option that names it, whatever for and however
         ill-formed the options are: a session may be kept from some."""

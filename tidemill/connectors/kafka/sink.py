@@ -25,7 +25,7 @@ from tidemill.connectors.api import GroupedSink, SinkRequest
 from tidemill.connectors.arrow_maps import map_batches
 from tidemill.connectors.kafka import properties
 from tidemill.connectors.kafka.fields import KeyAndValue
-from tidemill.connectors.kafka.inherited import send_lost
+from tidemill.connectors.kafka.inherited import reached, send_lost
 from tidemill.connectors.kafka.kept import Kept, Share, records_of, topics_of
 from tidemill.connectors.kafka.options import EXACTLY_ONCE, topics
 from tidemill.connectors.kafka.sending import Outbox, Plain
@@ -48,7 +48,8 @@ _LAST_TRIES = 2
 class KafkaSink(GroupedSink):
     """``directory``: its own below ``staging``; ``keys`` as of KafkaStager; ``partitioner``: default, fixed
     or round-robin; ``ordered`` and ``former`` as in SinkRequest; ``kept``: None without transactions;
-    ``kind``: what sinks share that are sent together; ``given``: how to reach the cluster."""
+    ``elsewhere``: places beside ``staging`` where earlier sinks may have kept rows; ``kind``: what sinks
+    share that are sent together; ``given``: how to reach the cluster."""
 
     topic: str
     encoder: MessageEncoder
@@ -62,6 +63,7 @@ class KafkaSink(GroupedSink):
     kind: Hashable
     given: properties.Properties
     former: tuple[str, ...]
+    elsewhere: tuple[str, ...] = ()
 
     @property
     def group(self) -> Hashable:
@@ -121,6 +123,11 @@ class KafkaSink(GroupedSink):
         """Of epochs before it, which may yet be sent again, nothing goes; those that the cluster has lost are
         sent now: rows that come later may be long in coming."""
         send_lost(self.given, self.staging, self.former, epoch)
+        for place in self.elsewhere:
+            own = self.directory.partition("/")[0]
+            send_lost(self.given, reached(place), (*self.former, own), epoch)
+        if self.kept is not None:
+            self.staging.make_directory("")
         recorded = self.outbox.recover(epoch)
         for name in self.staging.directories(self.directory):
             if name.isdecimal() and int(name) >= epoch:
@@ -189,6 +196,7 @@ def kafka_sink(
         kept=kept,
         given=given,
         former=request.former,
+        elsewhere=tuple(place for place in request.kept if place != storage.full_path("")),
         kind=("kafka", exactly, *sorted(given.items()), options["sink.transactional-id-prefix"]),
     )
 
