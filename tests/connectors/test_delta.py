@@ -398,6 +398,15 @@ def test_a_stream_of_changes_reads_the_partitions_of_files_that_went(tmp_path: P
         source(with_options(changes, startingVersion="2"), streaming=True).next_offset(None, ReadLimit())
 
 
+def test_an_empty_text_of_a_partition_is_null(tmp_path: Path) -> None:
+    """As Delta's protocol says, in a snapshot and in what is appended."""
+    into = declared(tmp_path, by=("name",))
+    append(into, row(1, None, ""))
+    assert all_rows(source(into)) == [row(1, None, None)]
+    follows = source(with_options(into, mode="streaming", startingVersion="1"), streaming=True)
+    assert rows(follows, None, offsets(follows)[-1]) == [row(1, None, None)]
+
+
 TYPE = "_change_type"
 
 

@@ -13,7 +13,7 @@ from typing import Any
 import fastavro
 import pyarrow as pa
 import pytest
-from deltalake import DeltaTable
+from deltalake import DeltaTable, write_deltalake
 
 from tests.session.environments import ask
 from tests.session.lake_tables import (
@@ -260,6 +260,20 @@ def test_what_cannot_be_written_is_refused_by_name(tmp_path: Path) -> None:
     found = json.loads(path.read_text())
     path.write_text(json.dumps({**found, "format-version": 3, "next-row-id": 0}))
     refused("format version 3", tmp_path / "i", "iceberg")
+
+
+@pytest.mark.parametrize(
+    ("option", "value"), [("not-null-enforcer", "DROP"), ("type-length-enforcer", "TRIM_PAD")]
+)
+def test_constraints_that_would_change_rows_that_stay_are_refused(
+    tmp_path: Path, option: str, value: str
+) -> None:
+    made = session("delta", tmp_path, "id BIGINT, name VARCHAR(2) NOT NULL")
+    write_deltalake(tmp_path, pa.Table.from_pylist([row(1, "abc"), row(2, None), row(3, "abc")]))
+    ask(made, f"SET 'table.exec.sink.{option}' = '{value}'")
+    for statement in ("DELETE FROM t WHERE id = 1", "UPDATE t SET id = 4 WHERE id = 1"):
+        with pytest.raises(NotSupportedError, match=f"{option}' = '{value}', which may change other rows"):
+            ask(made, statement)
 
 
 def test_deleted_rows_beside_data_files_are_refused(spark: object, tmp_path: Path) -> None:

@@ -7,6 +7,7 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 
 from tidemill.catalog.table import CatalogTable
+from tidemill.config.sink_options import NOT_NULL_ENFORCER, TYPE_LENGTHS
 from tidemill.connectors.api import ChangingConnector, RewritingConnector, TruncatingConnector
 from tidemill.connectors.registry import connector, validate
 from tidemill.errors import NotSupportedError, Position, ValidationError
@@ -90,6 +91,7 @@ def _rewrite(
 ) -> TableResult:
     """1. Asks which files have rows to change. 2. Writes the rows of these files anew, with the changes, and
     replaces the files. Both steps see the files as they were at the beginning."""
+    _check_enforcers(word, statement.position, context)
     with file_snapshot():
         Binder(context).bind_rewriting(statement, table)  # for its errors, also if no file has rows to change
         affected = Binder(context).bind_affected(statement, table, found.row_file)
@@ -100,6 +102,17 @@ def _rewrite(
         with _at(statement.position):
             part = found.rewritten(table, files, word, context.time_zone, context.permissions.fence)
         return inserts.run_inserts(context, [Binder(context).bind_rewriting(statement, part)])
+
+
+def _check_enforcers(word: str, position: Position, context: SessionContext) -> None:
+    """A sink's constraints must not change the rows that stay, or leave them out."""
+    for option, value in ((NOT_NULL_ENFORCER, "DROP"), (TYPE_LENGTHS, "TRIM_PAD")):
+        if context.configuration.read(option).upper() == value:
+            raise NotSupportedError(
+                f"{word} of files with '{option.key}' = '{value}', which may change other rows of them",
+                position=position,
+                hint=f"RESET '{option.key}' first.",
+            )
 
 
 def _check_subqueries(plan: n.LogicalNode, word: str, position: Position) -> None:
