@@ -165,9 +165,14 @@ def test_the_version_before_can_still_be_read(spark: object, tmp_path: Path, kin
     ask(made, "DELETE FROM t WHERE id = 1")
     assert ask(made, f"SELECT COUNT(*) FROM t /*+ OPTIONS('{option}'='{at}') */") == [(5,)]
     other = session(kind, tmp_path, COLUMNS, **{option: str(at)})
-    with pytest.raises(NotSupportedError, match=f"DELETE of a table with '{option}'") as found:
-        ask(other, "DELETE FROM t")
-    assert found.value.position is not None
+    where = PLACES[kind].format(root=tmp_path / "keyed")
+    columns = f"{COLUMNS}, PRIMARY KEY (id) NOT ENFORCED"
+    ask(other, f"CREATE TABLE k ({columns}) WITH ('connector'='{kind}', {where}, '{option}'='{at}')")
+    merge = "MERGE INTO k USING k AS s ON k.id = s.id WHEN MATCHED THEN DELETE"
+    for statement in ("DELETE FROM t", "UPDATE k SET name = 'x'", "DELETE FROM k", merge):
+        with pytest.raises(NotSupportedError, match=f"MERGE INTO of a table with '{option}'") as found:
+            ask(other, statement)
+        assert found.value.position is not None
 
 
 @pytest.mark.every_case

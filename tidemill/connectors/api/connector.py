@@ -60,7 +60,7 @@ class Connector:
 
     def fixed_columns(self, table: CatalogTable, options: Mapping[str, str]) -> tuple[str, ...] | None:
         """What UPDATE cannot set, as it tells the rows of ``table`` apart; None where nothing does so, so
-        that rows cannot change."""
+        that rows cannot change. NotSupportedError for options by which rows cannot change."""
         return table.primary_key or None
 
     def metadata(self, options: Mapping[str, str]) -> Mapping[str, LogicalType]:

@@ -70,6 +70,10 @@ class DeltaConnector(Connector):
             if key in options and not follows:
                 raise ValidationError(f"'{key}' is for 'mode' = 'streaming'.")
 
+    def fixed_columns(self, table: CatalogTable, options: Mapping[str, str]) -> tuple[str, ...] | None:
+        refuse_versions(table, _TRAVEL)
+        return super().fixed_columns(table, options)
+
     def metadata(self, options: Mapping[str, str]) -> Mapping[str, LogicalType]:
         return METADATA
 
@@ -136,7 +140,6 @@ class DeltaConnector(Connector):
         return lake_sink(request, commits, writer, f"_tidemill/{name}", options["sink.buckets"])
 
     def check_rewriting(self, table: CatalogTable, statement: str) -> None:
-        refuse_versions(table, _TRAVEL, statement)
         place = _place(table, table.options)
         target = DeltaTarget(place=place, fields=_fields(table), partitions=table.partitioned_by, feed=True)
         target.newest().check(removes=True)

@@ -75,6 +75,10 @@ class IcebergConnector(Connector):
         if given and follows != (given[0] == "start-snapshot-id"):
             raise ValidationError(f"'{given[0]}' is for 'streaming' = '{str(not follows).lower()}'.")
 
+    def fixed_columns(self, table: CatalogTable, options: Mapping[str, str]) -> tuple[str, ...] | None:
+        refuse_versions(table, _TRAVEL)
+        return super().fixed_columns(table, options)
+
     def metadata(self, options: Mapping[str, str]) -> Mapping[str, t.LogicalType]:
         return METADATA
 
@@ -136,7 +140,6 @@ class IcebergConnector(Connector):
         return lake_sink(request, commits, writer, directory, options["sink.buckets"])
 
     def check_rewriting(self, table: CatalogTable, statement: str) -> None:
-        refuse_versions(table, _TRAVEL, statement)
         place = _place(table, table.options)
         target = IcebergTarget(place=place, fields=_fields(table), partitions=table.partitioned_by)
         target.newest().check(removes=True)

@@ -23,6 +23,7 @@ from tidemill.catalog.table import ColumnKind
 from tidemill.changelog.rowkind import INSERT_ONLY
 from tidemill.connectors.api import GroupedSink, SinkRequest
 from tidemill.connectors.arrow_maps import map_batches
+from tidemill.connectors.filesystem.writing import unwritten
 from tidemill.connectors.kafka import properties
 from tidemill.connectors.kafka.fields import KeyAndValue
 from tidemill.connectors.kafka.inherited import reached, send_lost
@@ -127,7 +128,7 @@ class KafkaSink(GroupedSink):
             own = self.directory.partition("/")[0]
             send_lost(self.given, reached(place), (*self.former, own), epoch)
         if self.kept is not None:
-            self.staging.make_directory("")
+            self._make_folder()
         recorded = self.outbox.recover(epoch)
         for name in self.staging.directories(self.directory):
             if name.isdecimal() and int(name) >= epoch:
@@ -137,6 +138,13 @@ class KafkaSink(GroupedSink):
             self.kept.seen(recorded)
             if recorded and self.kept.epochs():
                 self._send_kept(self.kept)
+
+    def _make_folder(self) -> None:
+        """A later job looks whether it is there."""
+        try:
+            self.staging.make_directory("")
+        except OSError as e:
+            raise unwritten(self.staging, e) from None
 
     def finish(self) -> None:
         """The first sink of a group comes first, and asks for all of it whether readers see the last epoch:

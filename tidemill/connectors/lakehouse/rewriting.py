@@ -34,12 +34,13 @@ def chosen_files(table: CatalogTable) -> frozenset[str] | None:
     return None if table.rewriting is None else frozenset(file.path for file in table.rewriting.files)
 
 
-def refuse_versions(table: CatalogTable, options: Collection[str], statement: str) -> None:
+def refuse_versions(table: CatalogTable, options: Collection[str]) -> None:
     """NotSupportedError for a table whose ``options`` name a version to read."""
     named = next((key for key in options if key in table.options), None)
     if named is not None:
         raise NotSupportedError(
-            f"{statement} of a table with '{named}'", hint="The newest version changes: leave the option out."
+            f"DELETE, UPDATE and MERGE INTO of a table with '{named}'",
+            hint="The newest version changes: leave the option out.",
         )
 
 

@@ -74,7 +74,8 @@ def _files(
         return None
     table = _table(statement.target, statement.target_position, context)
     found = validate(table, table.options, role="sink")
-    by_key = found.changes_rows and found.fixed_columns(table, table.options) is not None
+    with _at(statement.position):
+        by_key = found.changes_rows and found.fixed_columns(table, table.options) is not None
     if by_key or not isinstance(found, RewritingConnector):
         return None
     with _at(statement.position):
@@ -193,7 +194,8 @@ def _by_key(
         raise NotSupportedError(
             f"{word} of a table of connector '{found.identifier}'", position=statement.position
         )
-    fixed = found.fixed_columns(table, table.options)
+    with _at(statement.position):
+        fixed = found.fixed_columns(table, table.options)
     if fixed is None:
         raise NotSupportedError(
             f"{word} of a table without a primary key",
