@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import ssl
 import threading
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
@@ -14,8 +15,9 @@ Answer = tuple[int, dict[str, Any]]
 
 
 @contextmanager
-def json_server(answer: Callable[[str, str, str, Any], Answer]) -> Iterator[str]:
-    """Its URL. ``answer``: of method, path, the header Authorization, and the body, {} for none."""
+def json_server(answer: Callable[[str, str, str, Any], Answer], certificate: str = "") -> Iterator[str]:
+    """Its URL. ``answer``: of method, path, the header Authorization, and the body, {} for none.
+    ``certificate``: a file with key and certificate, for TLS."""
 
     class Handler(BaseHTTPRequestHandler):
         def do_GET(self) -> None:
@@ -36,10 +38,14 @@ def json_server(answer: Callable[[str, str, str, Any], Answer]) -> Iterator[str]
             """Tests are silent."""
 
     with ThreadingHTTPServer(("127.0.0.1", 0), Handler) as server:
+        if certificate:
+            context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
+            context.load_cert_chain(certificate)
+            server.socket = context.wrap_socket(server.socket, server_side=True)
         thread = threading.Thread(target=server.serve_forever, args=(0.02,), daemon=True)
         thread.start()
         try:
-            yield f"http://127.0.0.1:{server.server_address[1]}"
+            yield f"http{'s' if certificate else ''}://127.0.0.1:{server.server_address[1]}"
         finally:
             server.shutdown()
             thread.join()

@@ -61,8 +61,9 @@ class Registry:
 
 
 @contextmanager
-def schema_registry() -> Iterator[Registry]:
+def schema_registry(certificate: str = "") -> Iterator[Registry]:
+    """``certificate`` as of ``json_server``."""
     registry = Registry()
 
-    with json_server(registry.answer) as registry.url:
+    with json_server(registry.answer, certificate) as registry.url:
         yield registry

@@ -23,6 +23,7 @@ def sink(
     ordinal: int = 0,
     ordered: bool = False,
     former: tuple[str, ...] = (),
+    places: tuple[str, ...] = (),
 ) -> Sink:
     return connector(declared.options).sink(
         SinkRequest(
@@ -38,6 +39,7 @@ def sink(
             ordinal=ordinal,
             ordered=ordered,
             former=former,
+            kept=places,
         )
     )
 

@@ -5,12 +5,14 @@ from __future__ import annotations
 import io
 import json
 from collections.abc import Iterator, Mapping
+from pathlib import Path
 from typing import Any
 
 import fastavro
 import pyarrow as pa
 import pytest
 
+from tests.certificates import certificate
 from tests.connectors.schema_registry import Registry, schema_registry
 from tests.connectors.sources import table
 from tidemill.connectors.formats.api import DecodeRequest, EncodeRequest, RecordError, TextEncoder
@@ -152,6 +154,16 @@ def test_user_and_password(registry: Registry) -> None:
     with pytest.raises(ConnectorError) as found:
         decode({"a": t.INT}, [message], options(registry, **wrong))
     assert "secret" not in str(found.value)
+
+
+def test_certificates_are_checked(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    own = certificate(tmp_path)
+    with schema_registry(own) as registry:
+        message = written(registry, {"a": 1}, a="int")
+        with pytest.raises(ConnectorError, match=r"(?i)cannot be reached: https://.*certificate"):
+            decode({"a": t.INT}, [message], options(registry))
+        monkeypatch.setenv("SSL_CERT_FILE", own)
+        assert decode({"a": t.INT}, [message], options(registry)) == ([{"a": 1}], [0])
 
 
 def test_a_schema_that_the_registry_does_not_take_is_named(registry: Registry) -> None:

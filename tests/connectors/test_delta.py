@@ -373,6 +373,40 @@ def test_a_stream_of_changes_adds_up_to_the_table(tmp_path: Path, feed: str) -> 
         assert left.total() == len(+left) == size
 
 
+def test_a_stream_of_changes_reads_the_partitions_of_files_that_went(tmp_path: Path) -> None:
+    """Without a feed: the log says them of removed files, too."""
+    into = declared(tmp_path, by=("day", "name"))
+    append(into, row(1, date(2024, 1, 1), "a/b"), row(2))
+    target = sink(into, overwrite=True, streaming=False)
+    target.publish(2, staged(target, batch(into, [row(3, None, "n"), row(4, date(2024, 1, 1), "a/b")])))
+    changes = with_options(into, mode="streaming", readChangeFeed="true")
+    follows = source(changes, streaming=True)
+    ends = offsets(source(with_options(changes, startingVersion="1"), streaming=True))
+    found = rows(follows, None, ends[-1])
+    day = date(2024, 1, 1)
+    assert {(r["$kind"], r["id"], r["day"], r["name"]) for r in found} == {
+        *((kind, 1, day, "a/b") for kind in (0, 3)),
+        *((kind, 2, None, "n") for kind in (0, 3)),
+        *((0, 3, None, "n"), (0, 4, day, "a/b")),
+    }
+    log = tmp_path / "_delta_log/00000000000000000002.json"
+    lines = [json.loads(line) for line in log.read_text().splitlines()]
+    for line in lines:
+        line.get("remove", {}).pop("partitionValues", None)
+    log.write_text("".join(f"{json.dumps(line)}\n" for line in lines))
+    with pytest.raises(ConnectorError, match="does not say the partition of the file day="):
+        source(with_options(changes, startingVersion="2"), streaming=True).next_offset(None, ReadLimit())
+
+
+def test_an_empty_text_of_a_partition_is_null(tmp_path: Path) -> None:
+    """As Delta's protocol says, in a snapshot and in what is appended."""
+    into = declared(tmp_path, by=("name",))
+    append(into, row(1, None, ""))
+    assert all_rows(source(into)) == [row(1, None, None)]
+    follows = source(with_options(into, mode="streaming", startingVersion="1"), streaming=True)
+    assert rows(follows, None, offsets(follows)[-1]) == [row(1, None, None)]
+
+
 TYPE = "_change_type"
 
 

@@ -16,7 +16,7 @@ from tests.connectors.sinks import sink
 from tests.connectors.sources import table
 from tidemill.connectors.kafka.sink import KafkaSink
 from tidemill.connectors.kafka.transactions import Transactions
-from tidemill.errors import CommitUnknownError
+from tidemill.errors import CommitUnknownError, ConnectorError
 from tidemill.types import logical as t
 
 pytestmark = pytest.mark.thorough
@@ -26,7 +26,7 @@ SECOND = 2
 class Target:
     """Exactly-once sinks of one job into ``topics``, which may be made anew like after a restart."""
 
-    job, former = "job", tuple[str, ...]()
+    job, former, places = "job", tuple[str, ...](), tuple[str, ...]()
 
     def __init__(self, broker: Broker, folder: Path, topics: Sequence[str], guarantee: str) -> None:
         self.folder, self.topics = folder, topics
@@ -44,7 +44,7 @@ class Target:
     def restart(self) -> None:
         self.sinks: list[KafkaSink] = []
         for ordinal, declared in enumerate(self.declared):
-            made = sink(declared, ordinal=ordinal, job=self.job, former=self.former)
+            made = sink(declared, ordinal=ordinal, job=self.job, former=self.former, places=self.places)
             assert isinstance(made, KafkaSink)
             self.sinks.append(made)
 
@@ -288,6 +288,33 @@ def test_a_successor_with_other_options_sends_them_as_well(
     successor.declared = [replace(kept, options=options)]
     successor.start(4)
     assert shown(kafka, target) == ["abcdef", "abcdef"]
+
+
+def test_a_successor_with_another_folder_finds_the_files(
+    kafka: Broker, target: Target, successor: Target, losing: set[int]
+) -> None:
+    """A restart of the job itself with another folder does, too. A folder that is gone is an error."""
+    losing.update({2, 4})
+    target.publish(1, "ab")
+    target.publish(2, "cd")
+    assert shown(kafka, target) == ["ab", "ab"]
+    for name, made in (("new", successor), ("own", target)):
+        options = {"sink.staging-path": str(target.folder / name)}
+        made.declared = [replace(d, options={**d.options, **options}) for d in made.declared]
+    successor.places = (str(target.folder / "new"), str(target.folder))
+    successor.start(3)
+    assert shown(kafka, target) == ["abcd", "abcd"]
+    target.places = (str(target.folder),)
+    target.restart()
+    target.publish(3, "e")  # the third commit sent epoch 2, and this one is lost
+    options = {"sink.staging-path": str(target.folder / "other")}
+    target.declared = [replace(d, options={**d.options, **options}) for d in target.declared]
+    target.places = (str(target.folder / "own"), str(target.folder))
+    target.start(4)
+    assert shown(kafka, target) == ["abcde", "abcde"]
+    target.places = (str(target.folder / "gone"),)
+    with pytest.raises(ConnectorError, match=r"The folder .*/gone is not there"):
+        target.start(4)
 
 
 def test_a_successor_leaves_later_epochs_to_the_job_that_has_them(

@@ -10,6 +10,7 @@ import pytest
 
 from tests.connectors.kafka import BOUNDED, LATEST, Broker
 from tests.runtime.running import Crash, Session, crash_at, folded
+from tidemill.errors import ConnectorError
 
 EXACTLY_ONCE = {"sink.delivery-guarantee": "exactly-once", "sink.transactional-id-prefix": "t"}
 INSERT = "INSERT INTO totals SELECT k, COUNT(*), SUM(n), MAX(o) FROM numbers WHERE p = 1 GROUP BY k"
@@ -46,5 +47,14 @@ def test_a_topic_becomes_a_table_by_key_exactly_once(kafka: Broker, spark: objec
     assert session.progress == []
     written = [(json.loads(k or "")["k"], json.loads(v or "")["c"]) for k, v in kafka.records(counts)]
     assert written == sorted(set(written), key=written.index)  # nothing twice
+    again = {"execution.state-recovery.path": f"{tmp_path}/checkpoint"}
+    moved = totals.replace(f"{tmp_path}/staging", f"{tmp_path}/moved")
+    Session({**again, "execution.checkpointing.dir": f"{tmp_path}/next"}).execute(numbers, moved, INSERT)
+    places = json.loads((tmp_path / "next" / "job.json").read_text())["kept"]
+    assert places == [f"{tmp_path}/moved", f"{tmp_path}/staging"]
+    (tmp_path / "staging").rename(tmp_path / "gone")
+    last = Session({**again, "execution.checkpointing.dir": f"{tmp_path}/last"})
+    with pytest.raises(ConnectorError, match=r"The folder .*/staging is not there"):
+        last.execute(numbers, moved, INSERT)
     expected = {("k0", 4, 18, 9), ("k1", 3, 12, 7), ("k2", 3, 15, 8)}
     assert folded(session.changes("SELECT * FROM totals")) == dict.fromkeys(expected, 1)

@@ -1,16 +1,25 @@
-"""Delta and Iceberg tables in an object store, by key: workers and both libraries find the same place."""
+"""Delta and Iceberg tables in an object store: workers and both libraries find the same place."""
 
 from __future__ import annotations
 
+import json
 from collections.abc import Mapping
 from pathlib import Path
+
+import pyarrow as pa
+import pytest
+from deltalake import DeltaTable
 
 from tests.connectors.lake import all_rows, batch, staged
 from tests.connectors.sinks import sink
 from tests.connectors.sources import source, table
 from tests.object_store import bucket
+from tests.session.environments import ask, new_session
 from tidemill.catalog.table import CatalogTable
 from tidemill.changelog.rowkind import UPSERT
+from tidemill.connectors.delta.log import log_path
+from tidemill.connectors.delta.table import DeltaPlace
+from tidemill.files.storage import Storage
 from tidemill.types import logical as t
 
 ADD, REMOVE = 2, 3
@@ -42,3 +51,50 @@ def test_an_iceberg_table_in_an_object_store(object_store: Mapping[str, str], tm
     options = {"connector": "iceberg", **place, **object_store}
     into = table({"k": t.BIGINT, "v": t.STRING}, options, primary_key=("k",))
     assert changed_in_two_epochs(into) == [(1, "new"), (3, "x")]
+
+
+@pytest.mark.every_case
+@pytest.mark.parametrize("feed", [False, True])
+def test_rows_without_a_key_in_a_delta_table(
+    object_store: Mapping[str, str], spark: object, feed: bool
+) -> None:
+    """With a change feed the version's file of the log is put by a request under a condition."""
+    name = f"delta-rows-{feed}".lower()
+    bucket(object_store, name)
+    rows_change({"connector": "delta", "table-path": f"s3a://{name}/t", **object_store}, feed=feed)
+
+
+def test_rows_without_a_key_in_an_iceberg_table(
+    object_store: Mapping[str, str], spark: object, tmp_path: Path
+) -> None:
+    bucket(object_store, "iceberg-rows")
+    place = {"warehouse": "s3://iceberg-rows/house", "uri": f"sqlite:///{tmp_path}/catalog.db"}
+    rows_change({"connector": "iceberg", **place, **object_store})
+
+
+def rows_change(options: Mapping[str, str], *, feed: bool = False) -> None:
+    made = new_session(execution__runtime_mode="batch")
+    given = ", ".join(f"'{key}' = '{value}'" for key, value in options.items())
+    place = _place(options)
+    if feed:
+        schema = pa.schema([(name, pa.string() if name != "k" else pa.int64()) for name in "kvp"])
+        feeds = {"delta.enableChangeDataFeed": "true"}
+        storage = place._options
+        DeltaTable.create(
+            place._uri, schema, partition_by=["p"], configuration=feeds, storage_options=storage
+        )
+    ask(
+        made,
+        f"CREATE TABLE t (k BIGINT, v STRING, p STRING) PARTITIONED BY (p) WITH ({given})",
+        "INSERT INTO t VALUES (1, 'a', 'x y'), (2, 'b', 'x y'), (3, 'c', 'z')",
+    )
+    ask(made, "UPDATE t SET v = 'new', p = 'z' WHERE k = 1", "DELETE FROM t WHERE p = 'z' AND k = 3")
+    assert sorted(ask(made, "SELECT * FROM t")) == [(1, "new", "z"), (2, "b", "x y")]
+    if feed:
+        lines = place.storage.read_bytes(log_path(int(place.opened().version()))).splitlines()
+        assert sum("cdc" in json.loads(line) for line in lines) == 1
+
+
+def _place(options: Mapping[str, str]) -> DeltaPlace:
+    settings = tuple((key, value) for key, value in options.items() if key.startswith("s3."))
+    return DeltaPlace(name="t", storage=Storage(options.get("table-path", ""), settings))

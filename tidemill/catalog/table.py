@@ -90,10 +90,15 @@ class Upkeep:
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Rewriting:
     """The part of a table that a DELETE or UPDATE writes anew: who reads the table reads these files alone,
-    and what is written replaces them. ``files``: as they were listed; ``statement``: its first words."""
+    and what is written replaces them. ``files``: as they were listed; ``statement``: its first words;
+    ``version``: the table's version that was listed, if tables have versions. ``change_type``: the column in
+    which the sink wants the rows that change, too, as 'delete', 'update_preimage' or 'update_postimage' (''
+    for the rows of the new files); '' if it does not want them."""
 
     files: tuple[FileEntry, ...]
     statement: str
+    version: int | None = None
+    change_type: str = ""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

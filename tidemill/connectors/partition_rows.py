@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Iterator
+from collections.abc import Collection, Iterator, Mapping
 
 import numpy as np
 import pyarrow as pa
@@ -11,6 +11,7 @@ import pyarrow.compute as pc
 
 from tidemill.functions.text.format_columns import RenderRules, render
 from tidemill.types.logical import Field
+from tidemill.types.physical import arrow_type
 
 
 def split_by_partition(
@@ -22,6 +23,13 @@ def split_by_partition(
     codes = np.asarray(_codes(combined))
     for code, values in enumerate(_distinct(combined)):
         yield values, table.filter(pa.array(codes == code))
+
+
+def partition_texts(values: Mapping[str, object], partitions: Collection[Field]) -> dict[str, str | None]:
+    """The texts of one partition's values."""
+    columns = {f.name: pa.array([values[f.name]], arrow_type(f.type)) for f in partitions}
+    table = pa.table(columns)
+    return {f.name: _texts(table, f)[0].as_py() for f in partitions}
 
 
 def _texts(table: pa.Table, column: Field) -> pa.Array:

@@ -35,8 +35,9 @@ def make_sink(
     ordinal: int = 0,
     ordered: bool = False,
     former: tuple[str, ...] = (),
+    kept: tuple[str, ...] = (),
 ) -> Sink:
-    """The sink of a table; ``ordered`` and ``former`` as in SinkRequest."""
+    """The sink of a table; ``ordered``, ``former`` and ``kept`` as in SinkRequest."""
     options = dict(sink.options)
     found = registry.validate(sink.table, options, role="sink")
     _check_places(found, sink.table, options, "sink", streaming, shared)
@@ -55,6 +56,7 @@ def make_sink(
             ordinal=ordinal,
             ordered=ordered,
             former=former,
+            kept=kept,
         )
     )
 

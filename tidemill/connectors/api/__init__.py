@@ -7,9 +7,9 @@ a connector only answers what there is (offsets), reads ranges, and stages and p
 
 from tidemill.connectors.api.connector import (
     CatalogConnector,
+    ChangingConnector,
     Connector,
     ConnectorOption,
-    DeletingConnector,
     LookupConnector,
     OutsideTables,
     RewritingConnector,
@@ -45,7 +45,7 @@ __all__ = [
     "CatalogConnector",
     "Connector",
     "ConnectorOption",
-    "DeletingConnector",
+    "ChangingConnector",
     "GroupedSink",
     "LookedUp",
     "LookupConnector",

@@ -60,7 +60,7 @@ class Connector:
 
     def fixed_columns(self, table: CatalogTable, options: Mapping[str, str]) -> tuple[str, ...] | None:
         """What UPDATE cannot set, as it tells the rows of ``table`` apart; None where nothing does so, so
-        that rows cannot change."""
+        that rows cannot change. NotSupportedError for options by which rows cannot change."""
         return table.primary_key or None
 
     def metadata(self, options: Mapping[str, str]) -> Mapping[str, LogicalType]:
@@ -86,6 +86,11 @@ class Connector:
         """Paths and URIs of files that the driver and all workers must see alike, by the option that names
         them; ``role``: 'source' or 'sink'."""
         return {}
+
+    def kept_places(self, options: Mapping[str, str]) -> tuple[str, ...]:
+        """Paths and URIs of folders in which a sink may leave rows that a later job must find, which takes up
+        a savepoint of its job (``SinkRequest.kept``)."""
+        return ()
 
     def named_paths(self, options: Mapping[str, str]) -> Iterable[tuple[str, str]]:
         """All paths and URIs in ``options``, each with the option that names it, whatever for and however
@@ -132,15 +137,20 @@ class LookupConnector(Protocol):
 
 
 @runtime_checkable
-class DeletingConnector(Protocol):
-    """Optional face of a connector whose outside system deletes rows by a condition, for DELETE of tables
-    without a primary key."""
+class ChangingConnector(Protocol):
+    """Optional face of a connector whose outside system changes rows by a condition, for DELETE and UPDATE of
+    tables without a primary key."""
 
-    def delete(
-        self, table: CatalogTable, options: Mapping[str, str], filters: tuple[ColumnFilter, ...]
+    def change(
+        self,
+        table: CatalogTable,
+        options: Mapping[str, str],
+        filters: tuple[ColumnFilter, ...],
+        values: Mapping[str, object] | None,
     ) -> None:
-        """Deletes the rows for which all ``filters`` hold, at once. NotSupportedError where the system would
-        not judge the rows as we do, ConnectorError where it fails: nothing is deleted then."""
+        """Sets columns to ``values``, or deletes the rows for None, where all ``filters`` hold, at once.
+        NotSupportedError where the system would not judge the rows as we do or would hold other values,
+        ConnectorError where it fails: nothing is changed then."""
         ...
 
 

@@ -44,6 +44,8 @@ class SinkRequest:
     """Where links among its files may lead."""
     former: tuple[str, ...] = ()
     """Ids of the jobs whose state the job has taken up, by way of savepoints."""
+    kept: tuple[str, ...] = ()
+    """What ``Connector.kept_places`` has said for the sinks of the job and of those jobs."""
     ordered: bool = False
     """Tasks are in the order of arrival, rows within them too (nothing was exchanged since the sources)."""
 

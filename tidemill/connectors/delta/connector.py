@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Collection, Iterator, Mapping
 from dataclasses import replace
 from datetime import UTC, datetime
 from zoneinfo import ZoneInfo
@@ -12,13 +12,21 @@ from tidemill.changelog.rowkind import ALL_KINDS, INSERT_ONLY, UPSERT, RowKind
 from tidemill.connectors.api import Connector, Sink, SinkRequest, SourceRequest
 from tidemill.connectors.delta.history import DeltaHistory
 from tidemill.connectors.delta.options import AS_OF_MILLIS, OPTIONS, STREAMING
-from tidemill.connectors.delta.table import DeltaPlace, active_files
+from tidemill.connectors.delta.table import DeltaPlace, active_files, has_feed
 from tidemill.connectors.delta.target import DeltaTarget
 from tidemill.connectors.filters import columns_of
 from tidemill.connectors.formats.columnar.tables import file_schema
 from tidemill.connectors.lakehouse.buckets import bucket_keys
 from tidemill.connectors.lakehouse.commits import Commits
-from tidemill.connectors.lakehouse.reading import LakeReader
+from tidemill.connectors.lakehouse.reading import CHANGE_TYPE, LakeReader
+from tidemill.connectors.lakehouse.rewriting import (
+    METADATA,
+    ROW_FILE,
+    chosen_files,
+    part_of,
+    place_columns,
+    refuse_versions,
+)
 from tidemill.connectors.lakehouse.sink import empty
 from tidemill.connectors.lakehouse.source import LakeSource
 from tidemill.connectors.lakehouse.stored_types import stored_field
@@ -29,9 +37,11 @@ from tidemill.errors import ConnectorError, ValidationError
 from tidemill.files.fence import OPEN, Fence
 from tidemill.files.storage import Storage
 from tidemill.files.systems import SETTINGS
-from tidemill.types.logical import Field
+from tidemill.types.logical import Field, LogicalType
 
 _TRAVEL = ("versionAsOf", "timestampAsOf", AS_OF_MILLIS)
+_CHANGES = "_change_data"
+"""The folder of files that say what has changed, as Delta's protocol has it."""
 _UNPACKED = 6
 """How much larger files are taken to be once decoded."""
 
@@ -43,6 +53,7 @@ class DeltaConnector(Connector):
     is_sink = True
     changes_rows = True
     time_option = AS_OF_MILLIS
+    row_file = ROW_FILE
 
     def validate(self, table: CatalogTable, options: Mapping[str, str]) -> None:
         for column in table.physical_columns:
@@ -58,6 +69,13 @@ class DeltaConnector(Connector):
         for key in ("startingVersion", "readChangeFeed"):
             if key in options and not follows:
                 raise ValidationError(f"'{key}' is for 'mode' = 'streaming'.")
+
+    def fixed_columns(self, table: CatalogTable, options: Mapping[str, str]) -> tuple[str, ...] | None:
+        refuse_versions(table, _TRAVEL)
+        return super().fixed_columns(table, options)
+
+    def metadata(self, options: Mapping[str, str]) -> Mapping[str, LogicalType]:
+        return METADATA
 
     def source_kinds(self, table: CatalogTable, options: Mapping[str, str]) -> frozenset[RowKind]:
         return ALL_KINDS if OptionValues(OPTIONS, options)["readChangeFeed"] else INSERT_ONLY
@@ -78,7 +96,7 @@ class DeltaConnector(Connector):
                 columns=_fields(request.table),
                 partitions=_partitions(request.table),
                 bounded=tuple(sorted({name for f in request.filters for name in columns_of(f)})),
-                version=_version(place, options, request.time_zone),
+                version=_version(request.table, place, options, request.time_zone),
                 starting=options["startingVersion"],
                 ignores_deletes=options["ignoreDeletes"],
                 ignores_changes=options["ignoreChanges"],
@@ -89,12 +107,14 @@ class DeltaConnector(Connector):
                 storage=place.storage,
                 fields=request.fields,
                 sequence=request.sequence,
+                places=place_columns(request),
                 limit=request.limit,
                 changes=options["readChangeFeed"],
             ),
             filters=request.filters,
             parallelism=max(request.parallelism, 1),
             follows=follows,
+            chosen=chosen_files(request.table),
         )
 
     def sink_kinds(
@@ -107,16 +127,32 @@ class DeltaConnector(Connector):
         request.refuse_streaming_overwrite()
         options = OptionValues(OPTIONS, request.options)
         place = _place(request.table, request.options, request.fence)
-        columns = _fields(request.table)
+        columns, feed = _fields(request.table), _feed(request.table)
         if not place.exists():
             place.create(columns, request.table.partitioned_by)
         keys, by = request.table.primary_key, request.table.partitioned_by
-        target = DeltaTarget(place=place, fields=columns, partitions=by)
-        target.newest().check(removes=request.overwrite or bool(keys))
+        target = DeltaTarget(place=place, fields=columns, partitions=by, feed=bool(feed))
+        rewrites = request.table.rewriting is not None
+        target.newest().check(removes=request.overwrite or rewrites or bool(keys))
         name = f"{request.job_id}-{request.ordinal}"
         commits = Commits(target=target, table=place.name, sink=f"tidemill-{name}")
         writer = _writer(request, place, options)
         return lake_sink(request, commits, writer, f"_tidemill/{name}", options["sink.buckets"])
+
+    def check_rewriting(self, table: CatalogTable, statement: str) -> None:
+        place = _place(table, table.options)
+        target = DeltaTarget(place=place, fields=_fields(table), partitions=table.partitioned_by, feed=True)
+        target.newest().check(removes=True)
+
+    def rewritten(
+        self, table: CatalogTable, files: Collection[str], statement: str, time_zone: str, fence: Fence
+    ) -> CatalogTable:
+        place = _place(table, table.options, fence)
+        seen = place.seen()
+        version = int(seen.version())
+        listed = active_files(place, seen, table.partitioned_by, ())
+        change_type = CHANGE_TYPE.name if has_feed(seen) else ""
+        return part_of(table, listed, files, place.storage, statement, version, change_type)
 
     def truncate(self, table: CatalogTable, options: Mapping[str, str]) -> None:
         place = _place(table, options)
@@ -148,12 +184,37 @@ def _place(table: CatalogTable, options: Mapping[str, str], fence: Fence = OPEN)
 
 
 def _fields(table: CatalogTable) -> tuple[Field, ...]:
-    return tuple(Field(c.name, c.type) for c in table.physical_columns)
+    """Its columns, without that of ``_feed``."""
+    return tuple(Field(c.name, c.type) for c in table.physical_columns if (c.name,) != _feed(table))
+
+
+def _feed(table: CatalogTable) -> tuple[str, ...]:
+    """The column that says how a row has changed, if the table has a change feed to be written."""
+    name = "" if table.rewriting is None else table.rewriting.change_type
+    return (name,) if name else ()
 
 
 def _writer(request: SinkRequest, place: DeltaPlace, options: OptionValues) -> LakeWriter:
     columns, partitions = _fields(request.table), _partitions(request.table)
+    if _feed(request.table):
+        plain = _data_writer(request, place, options, columns)
+        stored = (*(f for f in columns if f not in partitions), CHANGE_TYPE)
+        feed = replace(
+            plain,
+            fields=(*columns, CHANGE_TYPE),
+            schema=file_schema(stored),
+            prefix="cdc",
+            directory=_CHANGES,
+        )
+        return replace(plain, feed=feed)
     fields = columns if len(columns) == len(request.fields) else request.fields
+    return _data_writer(request, place, options, fields)
+
+
+def _data_writer(
+    request: SinkRequest, place: DeltaPlace, options: OptionValues, fields: tuple[Field, ...]
+) -> LakeWriter:
+    partitions = _partitions(request.table)
     return LakeWriter(
         table=place.name,
         storage=place.storage,
@@ -170,8 +231,10 @@ def _partitions(table: CatalogTable) -> tuple[Field, ...]:
     return tuple(f for n in table.partitioned_by for f in _fields(table) if f.name == n)
 
 
-def _version(place: DeltaPlace, options: OptionValues, zone: str) -> int | None:
-    """The version that the table's options ask for; None for the newest."""
+def _version(table: CatalogTable, place: DeltaPlace, options: OptionValues, zone: str) -> int | None:
+    """The version to read; None for the newest."""
+    if table.rewriting is not None:
+        return table.rewriting.version
     if options["versionAsOf"] is not None:
         version: int = options["versionAsOf"]
         return version

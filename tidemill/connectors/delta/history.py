@@ -43,7 +43,7 @@ class DeltaHistory:
         return str(self.place.opened().metadata().id)
 
     def begin(self) -> int:
-        table = self.place.opened(self.version)
+        table = self.place.seen() if self.version is None else self.place.opened(self.version)
         check_readable(self.place, table, self.columns)
         newest = int(table.version())
         if self.starting is None:

@@ -38,15 +38,23 @@ class LoggedFile:
     kinds: frozenset[RowKind] = INSERT_ONLY
 
     def data_file(self, partitions: Collection[Field]) -> DataFile:
-        """Cost: its footer, where the log does not say how many rows it has."""
+        """Cost: its footer, where the log does not say how many rows it has. ConnectorError where the log
+        does not say its partition."""
         path = relative_path(self.place, self.action["path"])
         rows = json.loads(self.action.get("stats") or "{}").get("numRecords")
-        values = self.action.get("partitionValues") or {}
+        values = self.action.get("partitionValues")
+        if values is None and partitions:
+            raise ConnectorError(
+                f"The log of Delta table '{self.place.name}' does not say the partition of the file {path},"
+                " whose rows are to be read.",
+                hint="A writer has left it out as it removed the file. Start the job with a checkpoint"
+                " directory of its own to begin with a snapshot.",
+            )
         return DataFile(
             path=path,
             size=int(self.action.get("size") or 0),
             rows=stored_rows(self.place, path) if rows is None else int(rows),
-            partition={f.name: _value(self.place, f, values.get(f.name)) for f in partitions},
+            partition={f.name: _value(self.place, f, (values or {}).get(f.name)) for f in partitions},
             kinds=self.kinds,
         )
 

@@ -21,6 +21,7 @@ from tidemill.connectors.lakehouse.bounds import Bounds
 from tidemill.connectors.lakehouse.files import DataFile
 from tidemill.connectors.lakehouse.stored_types import check_columns, stored_field
 from tidemill.errors import ConnectorError, NotSupportedError, ValidationError
+from tidemill.files.file_snapshot import seen_once
 from tidemill.files.storage import Storage
 from tidemill.files.systems import S3_SCHEMES, s3_settings
 from tidemill.types.logical import Field
@@ -52,6 +53,10 @@ class DeltaPlace:
                 f"Version {version} of Delta table '{self.name}' cannot be read: {e}",
                 hint="It may not be there yet, or its files of the log may have been removed.",
             ) from None
+
+    def seen(self) -> DeltaTable:
+        """The newest version, for all scans of a batch statement that of the first one."""
+        return seen_once(self.opened, ("delta", self.storage))
 
     def exists(self) -> bool:
         try:
@@ -136,9 +141,16 @@ def check_readable(place: DeltaPlace, table: DeltaTable, fields: Sequence[Field]
 
 
 def check_writable(
-    place: DeltaPlace, table: DeltaTable, fields: Sequence[Field], partitions: Sequence[str], *, removes: bool
+    place: DeltaPlace,
+    table: DeltaTable,
+    fields: Sequence[Field],
+    partitions: Sequence[str],
+    *,
+    removes: bool,
+    feed: bool,
 ) -> None:
-    """As ``check_readable``, for a sink; ``removes``: it takes files out of the table."""
+    """As ``check_readable``, for a sink; ``removes``: it takes files out of the table, and with ``feed`` says
+    which rows have changed."""
     check_readable(place, table, fields)
     protocol, configuration = table.protocol(), table.metadata().configuration
     features = protocol.writer_features
@@ -148,7 +160,7 @@ def check_writable(
     _check_rules(place, table)
     if removes and configuration.get("delta.appendOnly", "false").lower() == "true":
         raise NotSupportedError(f"Updates of Delta table '{place.name}', which has delta.appendOnly")
-    if removes and configuration.get("delta.enableChangeDataFeed", "false").lower() == "true":
+    if removes and not feed and has_feed(table):
         raise NotSupportedError(f"Updates of Delta table '{place.name}', which has a change data feed")
     check_columns(place.name, fields, schema_of(table), written=True)
     found = table.metadata().partition_columns
@@ -157,6 +169,12 @@ def check_writable(
             f"Delta table '{place.name}' is partitioned by ({', '.join(found)}), but declared with"
             f" PARTITIONED BY ({', '.join(partitions)})."
         )
+
+
+def has_feed(table: DeltaTable) -> bool:
+    """Whether its versions say row by row what they change."""
+    on: str = table.metadata().configuration.get("delta.enableChangeDataFeed", "false")
+    return on.lower() == "true"
 
 
 def _has_vectors(table: DeltaTable) -> bool:
@@ -223,7 +241,7 @@ def _data_file(
         if name not in values and name in (row.get("min") or {}):
             low, high = row["min"][name], (row.get("max") or {}).get(name)
             bounds[name] = Bounds(low, high, (row.get("null_count") or {}).get(name))
-    return DataFile(path=path, size=size, rows=count, partition=values, bounds=bounds)
+    return DataFile(path=path, logged=row["path"], size=size, rows=count, partition=values, bounds=bounds)
 
 
 def relative_path(place: DeltaPlace, logged: str) -> str:

@@ -2,9 +2,7 @@
 
 from __future__ import annotations
 
-import json
-import time
-from collections.abc import Collection
+from collections.abc import Collection, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -12,20 +10,24 @@ from deltalake import DeltaTable
 from deltalake.exceptions import CommitFailedError, DeltaError, DeltaProtocolError, SchemaMismatchError
 from deltalake.transaction import AddAction, CommitProperties, RemoveAction, Transaction
 
+from tidemill.connectors.delta.commit_file import now, put_version, statistics
 from tidemill.connectors.delta.table import DeltaPlace, active_files, check_writable
 from tidemill.connectors.lakehouse.api import Change, ConflictError, UnclearError
 from tidemill.connectors.lakehouse.files import DataFile
+from tidemill.connectors.partition_rows import partition_texts
 from tidemill.errors import ConnectorError
 from tidemill.types.logical import Field
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class DeltaTarget:
-    """``fields``: all columns that the sink writes; ``partitions``: names of those that files do not hold."""
+    """``fields``: all columns that the sink writes; ``partitions``: names of those that files do not hold;
+    ``feed``: what the sink changes it says row by row, too."""
 
     place: DeltaPlace
     fields: tuple[Field, ...]
     partitions: tuple[str, ...]
+    feed: bool = False
 
     def newest(self) -> DeltaVersion:
         return DeltaVersion(target=self, table=self.place.opened())
@@ -44,7 +46,9 @@ class DeltaVersion:
 
     def check(self, *, removes: bool) -> None:
         given = self.target
-        check_writable(given.place, self.table, given.fields, given.partitions, removes=removes)
+        check_writable(
+            given.place, self.table, given.fields, given.partitions, removes=removes, feed=given.feed
+        )
 
     def files(self, columns: Collection[str]) -> list[DataFile]:
         return active_files(self.target.place, self.table, self.target.partitions, columns)
@@ -52,9 +56,13 @@ class DeltaVersion:
     def commit(self, sink: str, epoch: int, change: Change) -> None:
         """An application transaction alone is no guard: Delta takes a repeated one, and retries beside other
         writers. So only the next version will do."""
+        texts = self._texts(change.removed)
+        if change.changes:
+            put_version(self.target.place, self.table, sink, epoch, change, texts)
+            return
         try:
             self.table.create_write_transaction(
-                [*map(_add, change.added), *map(_remove, change.removed)],
+                [*map(_add, change.added), *map(_remove, change.removed, texts)],
                 "append",
                 self.table.schema(),
                 self.table.metadata().partition_columns,
@@ -69,28 +77,22 @@ class DeltaVersion:
         except (DeltaError, OSError) as e:
             raise UnclearError(str(e)) from None
 
+    def _texts(self, files: Sequence[DataFile]) -> list[dict[str, str | None]]:
+        """The partition of each file."""
+        fields = [f for f in self.target.fields if f.name in self.target.partitions]
+        return [partition_texts(file.partition, fields) for file in files]
+
 
 def _add(file: dict[str, Any]) -> AddAction:
-    columns = file["columns"]
-    stats = {
-        "numRecords": file["rows"],
-        "minValues": {name: low for name, (low, _, _) in columns.items() if low is not None},
-        "maxValues": {name: high for name, (_, high, _) in columns.items() if high is not None},
-        "nullCount": {name: nulls for name, (_, _, nulls) in columns.items() if nulls is not None},
-    }
     return AddAction(
         path=file["path"],
         size=file["size"],
         partition_values=file["partition"],
-        modification_time=_now(),
+        modification_time=now(),
         data_change=True,
-        stats=json.dumps(stats),
+        stats=statistics(file),
     )
 
 
-def _remove(file: DataFile) -> RemoveAction:
-    return RemoveAction(file.path, True, _now(), file.size)
-
-
-def _now() -> int:
-    return time.time_ns() // 1_000_000
+def _remove(file: DataFile, partition: dict[str, str | None]) -> RemoveAction:
+    return RemoveAction(file.path, True, now(), file.size, partition)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Collection, Iterator, Mapping
 
 from tidemill.catalog.kinds import DEFAULT_DATABASE
 from tidemill.catalog.table import CatalogTable
@@ -14,10 +14,25 @@ from tidemill.connectors.iceberg.history import IcebergHistory
 from tidemill.connectors.iceberg.known_tables import IcebergTables
 from tidemill.connectors.iceberg.options import AS_OF, CATALOG_OPTIONS, OPTIONS
 from tidemill.connectors.iceberg.reading import IcebergReader
-from tidemill.connectors.iceberg.table import IcebergPlace, arrow_schema_of, below_root, root_of
+from tidemill.connectors.iceberg.table import (
+    IcebergPlace,
+    arrow_schema_of,
+    below_root,
+    data_files,
+    root_of,
+    snapshot_files,
+)
 from tidemill.connectors.iceberg.target import IcebergTarget
 from tidemill.connectors.lakehouse.buckets import bucket_keys
 from tidemill.connectors.lakehouse.commits import Commits
+from tidemill.connectors.lakehouse.rewriting import (
+    METADATA,
+    ROW_FILE,
+    chosen_files,
+    part_of,
+    place_columns,
+    refuse_versions,
+)
 from tidemill.connectors.lakehouse.sink import empty
 from tidemill.connectors.lakehouse.source import LakeSource
 from tidemill.connectors.lakehouse.stored_types import stored_field
@@ -25,9 +40,12 @@ from tidemill.connectors.lakehouse.upserts import lake_sink
 from tidemill.connectors.lakehouse.writing import LakeWriter
 from tidemill.connectors.option_values import OptionValues
 from tidemill.errors import NotSupportedError, ValidationError
+from tidemill.files.fence import Fence
 from tidemill.files.systems import SETTINGS
 from tidemill.types import logical as t
 from tidemill.types.logical import Field
+
+_TRAVEL = ("snapshot-id", AS_OF)
 
 
 class IcebergConnector(Connector):
@@ -37,6 +55,7 @@ class IcebergConnector(Connector):
     is_sink = True
     changes_rows = True
     time_option = AS_OF
+    row_file = ROW_FILE
 
     def validate(self, table: CatalogTable, options: Mapping[str, str]) -> None:
         for column in table.physical_columns:
@@ -49,12 +68,19 @@ class IcebergConnector(Connector):
         properties(options)
         if table.primary_key:
             bucket_keys(table)
-        given = [key for key in ("snapshot-id", AS_OF, "start-snapshot-id") if key in options]
+        given = [key for key in (*_TRAVEL, "start-snapshot-id") if key in options]
         if len(given) > 1:
             raise ValidationError(f"Only one of {', '.join(given)} can be given.")
         follows = OptionValues(OPTIONS, options)["streaming"]
         if given and follows != (given[0] == "start-snapshot-id"):
             raise ValidationError(f"'{given[0]}' is for 'streaming' = '{str(not follows).lower()}'.")
+
+    def fixed_columns(self, table: CatalogTable, options: Mapping[str, str]) -> tuple[str, ...] | None:
+        refuse_versions(table, _TRAVEL)
+        return super().fixed_columns(table, options)
+
+    def metadata(self, options: Mapping[str, str]) -> Mapping[str, t.LogicalType]:
+        return METADATA
 
     def source(self, request: SourceRequest) -> LakeSource:
         options, place = OptionValues(OPTIONS, request.options), _place(request.table, request.options)
@@ -65,12 +91,12 @@ class IcebergConnector(Connector):
                 " The table source is unbounded.",
                 hint="Leave 'streaming' = 'true' out, or set execution.runtime-mode to streaming.",
             )
-        table = place.opened()
+        table, rewriting = place.opened(), request.table.rewriting
         history = IcebergHistory(
             place=place,
             columns=_fields(request.table),
             bounded=tuple(sorted({name for f in request.filters for name in columns_of(f)})),
-            snapshot=options["snapshot-id"],
+            snapshot=options["snapshot-id"] if rewriting is None else rewriting.version,
             as_of=options[AS_OF],
             after=options["start-snapshot-id"],
             interval=options["monitor-interval"].seconds,
@@ -80,6 +106,7 @@ class IcebergConnector(Connector):
             storage=place.storage(table),
             fields=request.fields,
             sequence=request.sequence,
+            places=place_columns(request),
             limit=request.limit,
             ids={field.name: field.field_id for field in table.schema().fields},
         )
@@ -89,6 +116,7 @@ class IcebergConnector(Connector):
             filters=request.filters,
             parallelism=max(request.parallelism, 1),
             follows=follows,
+            chosen=chosen_files(request.table),
         )
 
     def sink_kinds(
@@ -110,6 +138,21 @@ class IcebergConnector(Connector):
         writer = _writer(request, place, options)
         directory = f"{writer.directory.removesuffix('/data')}/_tidemill/{name}"
         return lake_sink(request, commits, writer, directory, options["sink.buckets"])
+
+    def check_rewriting(self, table: CatalogTable, statement: str) -> None:
+        place = _place(table, table.options)
+        target = IcebergTarget(place=place, fields=_fields(table), partitions=table.partitioned_by)
+        target.newest().check(removes=True)
+
+    def rewritten(
+        self, table: CatalogTable, files: Collection[str], statement: str, time_zone: str, fence: Fence
+    ) -> CatalogTable:
+        place = _place(table, table.options)
+        seen = place.seen()
+        snapshot = seen.current_snapshot()
+        assert snapshot is not None  # it has the files
+        listed = data_files(seen, snapshot_files(place, seen, snapshot).values(), ())
+        return part_of(table, listed, files, place.storage(seen), statement, int(snapshot.snapshot_id))
 
     def truncate(self, table: CatalogTable, options: Mapping[str, str]) -> None:
         place = _place(table, options)

@@ -49,7 +49,7 @@ class IcebergHistory:
         return str(self.place.opened().metadata.table_uuid)
 
     def begin(self) -> int:
-        table = self.place.opened()
+        table = self.place.seen()
         check_readable(self.place, table, self.columns)
         chosen = self.after if self.after is not None else self.snapshot
         if chosen is not None:

@@ -25,7 +25,7 @@ class IcebergReader(LakeReader):
 
     def decoder(self, file: pa.NativeFile, data: DataFile) -> Decoder:
         """A file without ids, as it was before it came to Iceberg, has the columns by name."""
-        wanted = tuple(f for f in self.fields if f.name not in data.partition)
+        wanted = self.stored(data)
         stored = parquet.ParquetFile(file).schema_arrow
         names = {int(f.metadata[_ID]): f.name for f in stored if f.metadata and _ID in f.metadata}
         found = {f.name: names.get(self.ids[f.name], "") for f in wanted} if names else {}

@@ -30,9 +30,12 @@ from tidemill.connectors.lakehouse.bounds import Bounds
 from tidemill.connectors.lakehouse.files import DataFile
 from tidemill.connectors.lakehouse.stored_types import check_columns, stored_field
 from tidemill.errors import ConnectorError, NotSupportedError, ValidationError
+from tidemill.files.file_snapshot import seen_once
 from tidemill.files.storage import Storage
 from tidemill.types.logical import Field
 
+_WRITTEN = 2
+"""The last format version that can be written: later ones number the rows."""
 _EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
 
 
@@ -59,6 +62,10 @@ class IcebergPlace:
             ) from None
         except CATALOG_ERRORS as e:
             raise self.failure(e) from None
+
+    def seen(self) -> Table:
+        """The newest snapshot, for all scans of a batch statement that of the first one."""
+        return seen_once(self.opened, ("iceberg", self.catalog, self.options, self.identifier))
 
     def create(self, fields: Sequence[Field], partitions: Sequence[str], keys: Sequence[str] = ()) -> None:
         """A table without rows, and its namespace; one that is there stays. ``keys``: columns that identify
@@ -145,6 +152,11 @@ def check_readable(place: IcebergPlace, table: Table, fields: Sequence[Field]) -
 
 def check_writable(place: IcebergPlace, table: Table, fields: Sequence[Field], by: Sequence[str]) -> None:
     check_readable(place, table, fields)
+    if table.metadata.format_version > _WRITTEN:
+        raise NotSupportedError(
+            f"To write Iceberg table '{place.name}', which has the format version"
+            f" {table.metadata.format_version}"
+        )
     check_columns(place.name, fields, arrow_schema_of(table.schema()), written=True)
     hidden = [f.name for f in table.spec().fields if not isinstance(f.transform, IdentityTransform)]
     if hidden:

@@ -13,7 +13,7 @@ from tidemill.changelog.rowkind import INSERT_ONLY, UPSERT, RowKind
 from tidemill.connectors.api import Connector, ConnectorOption, LookupRequest, SinkRequest, SourceRequest
 from tidemill.connectors.filters import ColumnFilter
 from tidemill.connectors.grouping import Grouping
-from tidemill.connectors.jdbc.deleting import delete_rows
+from tidemill.connectors.jdbc.changing import change_rows
 from tidemill.connectors.jdbc.failures import DATABASE_ERRORS, failure
 from tidemill.connectors.jdbc.grouping import GroupedSource, grouped
 from tidemill.connectors.jdbc.lookup import KEY_TYPES, JdbcLookup
@@ -161,12 +161,16 @@ class JdbcConnector(Connector):
         except DATABASE_ERRORS as e:
             raise failure(e, database, name) from None
 
-    def delete(
-        self, table: CatalogTable, options: Mapping[str, str], filters: tuple[ColumnFilter, ...]
+    def change(
+        self,
+        table: CatalogTable,
+        options: Mapping[str, str],
+        filters: tuple[ColumnFilter, ...],
+        values: Mapping[str, object] | None,
     ) -> None:
-        values = OptionValues(_OPTIONS, options)
+        given = OptionValues(_OPTIONS, options)
         declared = {c.name: c.type for c in table.physical_columns}
-        delete_rows(_database(values), values["table-name"], declared, filters)
+        change_rows(_database(given), given["table-name"], declared, filters, values)
 
     def sink(self, request: SinkRequest) -> JdbcSink:
         """The sink of the table. ConnectorError if the table does not exist or has other columns."""

@@ -13,6 +13,7 @@ from tidemill.connectors.kafka.consuming import RangeReader
 from tidemill.connectors.kafka.fields import KeyAndValue, names_file
 from tidemill.connectors.kafka.options import (
     EARLIEST,
+    EXACTLY_ONCE,
     GROUP_OFFSETS,
     KAFKA_OPTIONS,
     UNBOUNDED,
@@ -32,6 +33,7 @@ from tidemill.connectors.option_values import OptionValues
 from tidemill.connectors.registry import check_unknown
 from tidemill.errors import NotSupportedError, ValidationError
 from tidemill.files.private import own_directory
+from tidemill.files.storage import Storage
 from tidemill.types.logical import LogicalType
 
 _RESETS = ("earliest", "latest")
@@ -140,6 +142,11 @@ class KafkaConnector(Connector):
     def shared_paths(self, options: Mapping[str, str], *, role: str, streaming: bool) -> Mapping[str, str]:
         """Where workers leave rows for the commit, which the driver sends."""
         return {"sink.staging-path": _staging(OptionValues(self.options, options))} if role == "sink" else {}
+
+    def kept_places(self, options: Mapping[str, str]) -> tuple[str, ...]:
+        values = OptionValues(self.options, options)
+        exactly = values["sink.delivery-guarantee"].lower() == EXACTLY_ONCE
+        return (Storage(_staging(values)).full_path(""),) if exactly else ()
 
     def named_paths(self, options: Mapping[str, str]) -> Iterator[tuple[str, str]]:
         """Of the rows between epoch and commit; certificates and keys of the client; files of formats."""

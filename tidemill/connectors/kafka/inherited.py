@@ -9,6 +9,9 @@ already counts the epoch, and nobody else would send it.
 3. Send what is missing under the earlier job's transactional id: whoever else sends under it is fenced, and
    asks again before he sends. Then from 1.
 
+The files are where the sinks of the earlier job have kept them, which a job's record says. A folder that is
+not there is an error: what it has would be lost without a word.
+
 Later epochs than the savepoint's are no business of the job. Cost of a start: a listing for each earlier job,
 and a question for each one that has left files.
 """
@@ -26,6 +29,19 @@ from tidemill.files.storage import Storage
 
 _TRIES = 2
 """The cluster shows an epoch that it acknowledges, unless it loses it again."""
+
+
+def reached(place: str) -> Storage:
+    """Where an earlier sink has kept rows. ConnectorError where that is not there."""
+    storage = Storage(place)
+    if storage.is_local and not storage.exists():
+        raise ConnectorError(
+            f"The folder {place} is not there. An earlier sink of this job, or of the job whose state it"
+            " takes up, may have kept rows there that Kafka has lost since.",
+            hint="Make the folder reachable under this path. If it is lost, compare the end of the topic with"
+            " the state, and make an empty folder there to go on.",
+        )
+    return storage
 
 
 def send_lost(given: properties.Properties, storage: Storage, jobs: Sequence[str], epoch: int) -> None:

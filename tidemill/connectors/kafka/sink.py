@@ -23,9 +23,10 @@ from tidemill.catalog.table import ColumnKind
 from tidemill.changelog.rowkind import INSERT_ONLY
 from tidemill.connectors.api import GroupedSink, SinkRequest
 from tidemill.connectors.arrow_maps import map_batches
+from tidemill.connectors.filesystem.writing import unwritten
 from tidemill.connectors.kafka import properties
 from tidemill.connectors.kafka.fields import KeyAndValue
-from tidemill.connectors.kafka.inherited import send_lost
+from tidemill.connectors.kafka.inherited import reached, send_lost
 from tidemill.connectors.kafka.kept import Kept, Share, records_of, topics_of
 from tidemill.connectors.kafka.options import EXACTLY_ONCE, topics
 from tidemill.connectors.kafka.sending import Outbox, Plain
@@ -48,7 +49,8 @@ _LAST_TRIES = 2
 class KafkaSink(GroupedSink):
     """``directory``: its own below ``staging``; ``keys`` as of KafkaStager; ``partitioner``: default, fixed
     or round-robin; ``ordered`` and ``former`` as in SinkRequest; ``kept``: None without transactions;
-    ``kind``: what sinks share that are sent together; ``given``: how to reach the cluster."""
+    ``elsewhere``: places beside ``staging`` where earlier sinks may have kept rows; ``kind``: what sinks
+    share that are sent together; ``given``: how to reach the cluster."""
 
     topic: str
     encoder: MessageEncoder
@@ -62,6 +64,7 @@ class KafkaSink(GroupedSink):
     kind: Hashable
     given: properties.Properties
     former: tuple[str, ...]
+    elsewhere: tuple[str, ...] = ()
 
     @property
     def group(self) -> Hashable:
@@ -121,6 +124,11 @@ class KafkaSink(GroupedSink):
         """Of epochs before it, which may yet be sent again, nothing goes; those that the cluster has lost are
         sent now: rows that come later may be long in coming."""
         send_lost(self.given, self.staging, self.former, epoch)
+        for place in self.elsewhere:
+            own = self.directory.partition("/")[0]
+            send_lost(self.given, reached(place), (*self.former, own), epoch)
+        if self.kept is not None:
+            self._make_folder()
         recorded = self.outbox.recover(epoch)
         for name in self.staging.directories(self.directory):
             if name.isdecimal() and int(name) >= epoch:
@@ -130,6 +138,13 @@ class KafkaSink(GroupedSink):
             self.kept.seen(recorded)
             if recorded and self.kept.epochs():
                 self._send_kept(self.kept)
+
+    def _make_folder(self) -> None:
+        """A later job looks whether it is there."""
+        try:
+            self.staging.make_directory("")
+        except OSError as e:
+            raise unwritten(self.staging, e) from None
 
     def finish(self) -> None:
         """The first sink of a group comes first, and asks for all of it whether readers see the last epoch:
@@ -189,6 +204,7 @@ def kafka_sink(
         kept=kept,
         given=given,
         former=request.former,
+        elsewhere=tuple(place for place in request.kept if place != storage.full_path("")),
         kind=("kafka", exactly, *sorted(given.items()), options["sink.transactional-id-prefix"]),
     )
 

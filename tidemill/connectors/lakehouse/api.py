@@ -44,10 +44,14 @@ class History(Protocol):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Change:
-    """What an epoch changes in a table. ``added``: files as tokens have them; ``removed``: of the version."""
+    """What an epoch changes in a table. ``added``: files as tokens have them; ``removed``: of the version;
+    ``changes``: files as tokens have them that say what has changed, row by row. ``what``: the statement's
+    first words, '' if it only writes rows."""
 
     added: Sequence[dict[str, Any]]
     removed: Sequence[DataFile] = ()
+    changes: Sequence[dict[str, Any]] = ()
+    what: str = ""
 
 
 class ConflictError(Exception):

@@ -17,9 +17,10 @@ _TASK_ROWS = 50_000
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class DataFile:
-    """``path``: below the table's root; ``rows``: how many it has; ``partition``: the values of the partition
-    columns; ``bounds``: what the log says of other columns; ``kinds``: those of its rows. A file of changes
-    (``changes``) says the kind of each row, and may have rows of other kinds, which are not read."""
+    """``path``: below the table's root; ``logged``: as the table's log has it, '' where nobody asks;
+    ``rows``: how many it has; ``partition``: the values of the partition columns; ``bounds``: what the log
+    says of other columns; ``kinds``: those of its rows. A file of changes (``changes``) says the kind of each
+    row, and may have rows of other kinds, which are not read."""
 
     path: str
     size: int
@@ -28,6 +29,7 @@ class DataFile:
     bounds: dict[str, Bounds] = field(default_factory=dict, hash=False, compare=False)
     kinds: frozenset[RowKind] = INSERT_ONLY
     changes: bool = False
+    logged: str = ""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

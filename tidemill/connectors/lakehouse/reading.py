@@ -32,14 +32,15 @@ _UNREADABLE = (OSError, pa.ArrowException, UnicodeDecodeError)
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class LakeReader:
-    """``fields``: what to give, in order; those that are a file's partition come from there. ``limit``: how
-    many rows of a task are enough. ``changes``: give ``$kind``, too, which files of changes have as text in
-    the column ``CHANGE_TYPE``."""
+    """``fields``: what to give, in order; those that are a file's partition come from there, ``places`` name
+    those that are the file's place. ``limit``: how many rows of a task are enough. ``changes``: give
+    ``$kind``, too, which files of changes have as text in the column ``CHANGE_TYPE``."""
 
     table: str
     storage: Storage
     fields: tuple[Field, ...]
     sequence: bool
+    places: tuple[str, ...] = ()
     limit: int | None = None
     changes: bool = False
 
@@ -81,13 +82,18 @@ class LakeReader:
 
     def decoder(self, file: pa.NativeFile, data: DataFile) -> Decoder:
         """Of the fields that the file holds; columns are found by name."""
-        stored = tuple(f for f in self.fields if f.name not in data.partition)
+        stored = self.stored(data)
         if data.changes:
             stored = (*stored, CHANGE_TYPE)
         return ParquetDecoder(wanted=stored, declared=tuple(f.name for f in stored))
 
+    def stored(self, data: DataFile) -> tuple[Field, ...]:
+        """The fields that the file holds."""
+        return tuple(f for f in self.fields if f.name not in data.partition and f.name not in self.places)
+
     def _complete(self, table: pa.Table, piece: Piece, start: int) -> pa.Table:
-        rows, constants = table.num_rows, piece.file.partition
+        rows = table.num_rows
+        constants = {**piece.file.partition, **dict.fromkeys(self.places, self._shown(piece.file))}
         columns = [
             pa.repeat(pa.scalar(constants[f.name], arrow_type(f.type)), rows)
             if f.name in constants

@@ -6,7 +6,7 @@
    files).
 
 An INSERT OVERWRITE (batch only) also takes out all files that the version had, or those of the partitions
-that are written to.
+that are written to; a DELETE or UPDATE the files that it has written anew (see ``rewriting``).
 """
 
 from __future__ import annotations
@@ -16,11 +16,13 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
+from tidemill.catalog.table import Rewriting
 from tidemill.connectors.api import Sink
 from tidemill.connectors.arrow_maps import map_batches
 from tidemill.connectors.lakehouse.api import Change, Target, Version
 from tidemill.connectors.lakehouse.commits import Commits
 from tidemill.connectors.lakehouse.files import DataFile
+from tidemill.connectors.lakehouse.rewriting import rewritten_files
 from tidemill.connectors.lakehouse.units import values_of
 from tidemill.connectors.lakehouse.writing import LakeWriter, files_of
 
@@ -30,9 +32,12 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class LakeSink(Sink):
+    """``rewriting``: the files that the written ones replace, None unless they do."""
+
     commits: Commits
     writer: LakeWriter
     overwrite: bool
+    rewriting: Rewriting | None = None
 
     def stage(self, frame: DataFrame, epoch: int) -> DataFrame:
         return map_batches(frame, self.stager(epoch), "token STRING")
@@ -44,8 +49,9 @@ class LakeSink(Sink):
         """ConnectorError where the table does not take the files; CommitUnknownError where nobody can tell
         whether it has them."""
         files = files_of(tokens)
-        if files or self.overwrite:
-            self.commits.commit(epoch, lambda version: self._change(version, files))
+        changes = files_of(tokens, "changes")
+        if files or self.overwrite or self.rewriting is not None:
+            self.commits.commit(epoch, lambda version: self._change(version, files, changes))
 
     def discard(self, epoch: int) -> None:
         self.commits.check_newer(epoch)
@@ -53,8 +59,11 @@ class LakeSink(Sink):
     def finish(self) -> None:
         """Nothing is left to do."""
 
-    def _change(self, version: Version, files: list[dict[str, Any]]) -> Change:
-        version.check(removes=self.overwrite)
+    def _change(self, version: Version, files: list[dict[str, Any]], changes: list[dict[str, Any]]) -> Change:
+        version.check(removes=self.overwrite or self.rewriting is not None)
+        if self.rewriting is not None:
+            gone = rewritten_files(self.rewriting, version.files(()), self.writer.table)
+            return Change(added=files, removed=gone, changes=changes, what=self.rewriting.statement)
         if not self.overwrite:
             return Change(added=files)
         written = [tuple(file["partition"].items()) for file in files]

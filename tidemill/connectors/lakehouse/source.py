@@ -61,14 +61,16 @@ class Position:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class LakeSource(ArrowSource):
-    """``follows``: goes on with later versions. ``listed``: the files of the version that was asked for last:
-    an epoch of a large one does not list it again. ``resumed``: whether the table was looked at since."""
+    """``follows``: goes on with later versions. ``chosen``: the files to read, None for all. ``listed``: the
+    files of the version that was asked for last: an epoch of a large one does not list it again. ``resumed``:
+    whether the table was looked at since."""
 
     history: History
     reader: LakeReader
     filters: tuple[ColumnFilter, ...]
     parallelism: int
     follows: bool = False
+    chosen: frozenset[str] | None = None
     listed: dict[tuple[int, bool], list[DataFile]] = field(default_factory=dict, compare=False)
     resumed: list[str] = field(default_factory=list, compare=False)
 
@@ -207,7 +209,8 @@ class LakeSource(ArrowSource):
         return self.listed[key]
 
     def _admits(self, file: DataFile) -> bool:
-        return all(may_be_in(f, file.bounds, file.rows) for f in self.filters)
+        chosen = self.chosen is None or file.path in self.chosen
+        return chosen and all(may_be_in(f, file.bounds, file.rows) for f in self.filters)
 
     def _tasks(self, pieces: list[Piece]) -> ReadTasks:
         rows = sum(piece.end - piece.start for piece in pieces)

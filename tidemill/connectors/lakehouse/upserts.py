@@ -38,7 +38,9 @@ def lake_sink(
     """Of a table with a primary key one that upserts, of others one that appends. ``directory``: as of
     UpsertSink."""
     if not request.table.primary_key:
-        return LakeSink(commits=commits, writer=writer, overwrite=request.overwrite)
+        return LakeSink(
+            commits=commits, writer=writer, overwrite=request.overwrite, rewriting=request.table.rewriting
+        )
     return UpsertSink(
         commits=commits,
         writer=writer,

@@ -15,6 +15,7 @@ from dataclasses import dataclass, field
 from typing import Any
 
 import pyarrow as pa
+import pyarrow.compute as pc
 from pyarrow import parquet
 from pyspark import TaskContext
 
@@ -28,6 +29,7 @@ from tidemill.errors import ConnectorError
 from tidemill.files.storage import Storage
 from tidemill.types.logical import Field
 
+_PARTS = ("data", "changes")
 NULL_PARTITION = "__HIVE_DEFAULT_PARTITION__"
 
 
@@ -35,7 +37,8 @@ NULL_PARTITION = "__HIVE_DEFAULT_PARTITION__"
 class LakeWriter:
     """``fields``: the frame's columns by place; ``partitions``: those that say the directory; ``schema``: of
     the files; ``prefix``: of their names; ``directory``: of them below the table's root, '' for that itself;
-    ``roll``: bytes per file."""
+    ``roll``: bytes per file. ``feed`` writes the rows that have a text in its last column, which the frame
+    has then, too."""
 
     table: str
     storage: Storage
@@ -46,26 +49,37 @@ class LakeWriter:
     roll: int
     compression: str
     directory: str = ""
+    feed: LakeWriter | None = None
 
     def __call__(self, batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
-        """One row with the column ``token``: {"rows": ..., "data": [...]}, the latter as of ``finish``."""
+        """One row with the column ``token``: {"rows": ..., "data": [...], "changes": [...]}, the latter as of
+        ``finish``."""
         context = TaskContext.get()
-        task = WritingTask(writer=self, number=context.partitionId() if context else 0)
-        names = [f.name for f in self.fields]
+        number = context.partitionId() if context else 0
+        data = WritingTask(writer=self, number=number)
+        feed = None if self.feed is None else WritingTask(writer=self.feed, number=number)
+        names = [f.name for f in (self.feed or self).fields]
+        tasks = [task for task in (data, feed) if task is not None]
         try:
             for batch in batches:
-                task.write(pa.Table.from_batches([batch]).select(range(len(names))).rename_columns(names))
-            data = task.finish()
+                rows = pa.Table.from_batches([batch]).select(range(len(names))).rename_columns(names)
+                if feed is not None:
+                    stay = pc.equal(rows.column(names[-1]), "")
+                    feed.write(rows.filter(pc.invert(stay)))
+                    rows = rows.filter(stay).drop_columns([names[-1]])
+                data.write(rows)
+            made = [task.finish() for task in tasks]
         except BaseException as e:
-            task.abandon()
+            for task in tasks:
+                task.abandon()
             if isinstance(e, OSError | pa.ArrowException):
                 raise WorkerError(unwritten(self.storage, e)) from None
             if isinstance(e, ConnectorError):
                 said = f"Cannot write to table '{self.table}': {e.message}"
                 raise WorkerError(ConnectorError(said, hint=e.hint)) from None
             raise
-        token = json.dumps({"rows": sum(file["rows"] for file in data), "data": data})
-        yield pa.record_batch([pa.array([token])], names=["token"])
+        token = {"rows": sum(file["rows"] for file in made[0]), **dict(zip(_PARTS, made, strict=False))}
+        yield pa.record_batch([pa.array([json.dumps(token)])], names=["token"])
 
     @property
     def stored(self) -> tuple[Field, ...]:
@@ -168,5 +182,5 @@ def stored_table(table: pa.Table, fields: tuple[Field, ...], schema: pa.Schema) 
     return to_file_table(table, fields).cast(schema)
 
 
-def files_of(tokens: Iterable[str]) -> list[dict[str, Any]]:
-    return [file for token in tokens for file in json.loads(token)["data"]]
+def files_of(tokens: Iterable[str], part: str = "data") -> list[dict[str, Any]]:
+    return [file for token in tokens for file in json.loads(token).get(part, ())]

@@ -277,7 +277,10 @@ class CheckpointDirectory:
         if not self.is_locked and self.planned(since) is not None:
             since += 1  # That epoch is the owner's before, or nobody's (see ``closed``).
         whole = stored.whole and wanted == stored
-        made = replace(wanted, job_id=stored.job_id, former=stored.former, since=since, whole=whole)
+        kept = wanted.also_kept(stored)
+        made = replace(
+            wanted, job_id=stored.job_id, former=stored.former, kept=kept, since=since, whole=whole
+        )
         known = self._identities()
         if made != known[-1]:
             self._put(_identity(len(known)), asdict(made))
@@ -360,7 +363,7 @@ class CheckpointDirectory:
             return self._evolve(stored, wanted)
         if stored.whole and not stored.has_same_results(wanted):
             results = {name: getattr(wanted, name) for name in ("sinks", "watermarks", "query")}
-            changed = replace(stored, **results)
+            changed = replace(stored, kept=wanted.also_kept(stored), **results)
             return self._evolve(stored, changed, publishes=not stored.sinks or stored.sinks == wanted.sinks)
         return stored if stored == self._identities()[-1] else self._evolve(stored, stored)
 

@@ -29,6 +29,7 @@ class JobIdentity:
     - ``facts``: the facts that no digest shows.
     - ``code``: digests of users' functions by name.
     - ``former``: the ids of the jobs whose state the job has taken over, in order.
+    - ``kept``: the places where its sinks, and those of earlier jobs and queries, may have kept rows.
     - ``schema``: the parts of each operator's state.
     - ``direct``: sinks that get rows without an operator between, and which rows.
     - ``since``: the first epoch after the job took its state over from another query.
@@ -48,6 +49,7 @@ class JobIdentity:
     facts: dict[str, str] = field(default_factory=dict)
     code: dict[str, str] = field(default_factory=dict)
     former: list[str] = field(default_factory=list)
+    kept: list[str] = field(default_factory=list)
     schema: dict[str, OperatorSchema] = field(default_factory=dict)
     direct: list[list[str]] = field(default_factory=list)
     since: int = 0
@@ -70,6 +72,10 @@ class JobIdentity:
         if self.sinks and self.sinks != other.sinks:
             return False
         return not self.query or (self.watermarks, self._enforced) == (other.watermarks, other._enforced)
+
+    def also_kept(self, earlier: Self) -> list[str]:
+        """The places of both."""
+        return sorted({*self.kept, *earlier.kept})
 
     @property
     def _enforced(self) -> dict[str, str]:

@@ -53,7 +53,8 @@ class Origin:
                 former = [*self.savepoint.identity.former, self.savepoint.identity.job_id]
                 begun = directory.begun_as() or wanted.job_id
                 whole = self.backfill is not None
-                wanted = replace(wanted, job_id=begun, former=former, whole=whole)
+                kept = wanted.also_kept(self.savepoint.identity)
+                wanted = replace(wanted, job_id=begun, former=former, kept=kept, whole=whole)
                 identity = directory.open(wanted, lambda records: self._fill(directory, records, wanted))
                 if self.claims:
                     remove_savepoint(self.savepoint.storage)  # 7

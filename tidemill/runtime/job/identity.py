@@ -5,6 +5,7 @@ from __future__ import annotations
 import uuid
 from collections.abc import Iterator, Sequence
 
+from tidemill.connectors.registry import connector
 from tidemill.deep_calls import with_room
 from tidemill.physical import nodes as p
 from tidemill.physical.digests import PASSING, job_digest, table_digest
@@ -39,12 +40,18 @@ def _identity(roots: Sequence[p.PhysicalNode], context: CompileContext, name: st
         rules=rules,
         facts=job_facts(roots, context.zone),
         code=function_code(roots),
+        kept=sorted({place for r in roots if isinstance(r, p.Sink) for place in _kept(r)}),
         schema=dict(context.schemas),
         sinks=sorted(table_digest(r.table, dict(r.options)) for r in roots if isinstance(r, p.Sink)),
         watermarks=sorted({describe(n) for n in _bottom_up(roots) if isinstance(n, p.WatermarkAssigner)}),
         direct=[list(pair) for pair in _direct(roots, context)],
         shown=_shown(roots, context),
     )
+
+
+def _kept(sink: p.Sink) -> tuple[str, ...]:
+    options = dict(sink.options)
+    return connector(options).kept_places(options)
 
 
 def _shown(roots: Sequence[p.PhysicalNode], context: CompileContext) -> dict[str, dict[str, dict[str, str]]]:

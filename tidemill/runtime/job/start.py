@@ -87,6 +87,7 @@ def start_inserts(sinks: Sequence[p.Sink], request: JobRequest) -> RunningJob:
                 ordinal=len(outputs),
                 ordered=not any(isinstance(n, g.Keyed) for n in node.walk()),
                 former=tuple(identity.former),
+                kept=tuple(identity.kept),
             )
             outputs[key] = SinkOutput(node=node, sink=made)
             names[key] = sink.table.path.name

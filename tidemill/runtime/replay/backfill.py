@@ -142,7 +142,9 @@ class Backfill:
     def _identity(self, stored: JobIdentity, job_id: str, former: list[str]) -> JobIdentity:
         query = dict(self.wanted.request.query)
         left = sorted({*stored.left, *_tables(self.former)} - _tables(self.wanted))
-        return replace(self.now.identity, job_id=job_id, former=former, query=query, left=left)
+        new = self.now.identity
+        kept = new.also_kept(stored)
+        return replace(new, job_id=job_id, former=former, kept=kept, query=query, left=left)
 
     def _check_stored(self, stored: JobIdentity) -> None:
         """StateError if no query tells the rows of the tables that are written."""
@@ -290,4 +292,5 @@ def _sink(request: JobRequest, sink: p.Sink, identity: JobIdentity, ordinal: int
         fence=request.fence,
         ordinal=ordinal,
         former=tuple(identity.former),
+        kept=tuple(identity.kept),
     )

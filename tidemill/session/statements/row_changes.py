@@ -7,7 +7,8 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 
 from tidemill.catalog.table import CatalogTable
-from tidemill.connectors.api import DeletingConnector, RewritingConnector, TruncatingConnector
+from tidemill.config.sink_options import NOT_NULL_ENFORCER, TYPE_LENGTHS
+from tidemill.connectors.api import ChangingConnector, RewritingConnector, TruncatingConnector
 from tidemill.connectors.registry import connector, validate
 from tidemill.errors import NotSupportedError, Position, ValidationError
 from tidemill.files.file_snapshot import file_snapshot
@@ -15,6 +16,7 @@ from tidemill.plan import nodes as n
 from tidemill.plan.binder.binder import Binder
 from tidemill.plan.binder.queries.rewriting import tables_below
 from tidemill.plan.column_filters import scan_filters
+from tidemill.plan.constant_updates import assigned_constants
 from tidemill.session import execution, inserts, planning
 from tidemill.session.context import SessionContext
 from tidemill.session.result import TableResult, ok
@@ -40,7 +42,7 @@ def delete(statement: s.Delete, context: SessionContext) -> TableResult:
     rewriting = _files(statement, "DELETE", context)
     if rewriting is not None:
         return _rewrite(statement, "DELETE", *rewriting, context)
-    by_condition = _by_condition(statement, context)
+    by_condition = _by_condition(statement, "DELETE", context)
     if by_condition is not None:
         return by_condition
     table, _ = _by_key(statement, "DELETE", context)
@@ -51,6 +53,9 @@ def update(statement: s.Update, context: SessionContext) -> TableResult:
     rewriting = _files(statement, "UPDATE", context)
     if rewriting is not None:
         return _rewrite(statement, "UPDATE", *rewriting, context)
+    by_condition = _by_condition(statement, "UPDATE", context)
+    if by_condition is not None:
+        return by_condition
     table, fixed = _by_key(statement, "UPDATE", context)
     return inserts.run_inserts(context, [Binder(context).bind_update(statement, table, fixed)])
 
@@ -63,12 +68,15 @@ def merge(statement: s.Merge, context: SessionContext) -> TableResult:
 def _files(
     statement: s.Delete | s.Update, word: str, context: SessionContext
 ) -> tuple[CatalogTable, RewritingConnector] | None:
-    """The table and its connector if the rows of the table are in files that are written anew."""
+    """The table and its connector if the rows of the table are in files that are written anew; None for a
+    table whose rows change by key."""
     if not execution.is_batch(context):
         return None
     table = _table(statement.target, statement.target_position, context)
     found = validate(table, table.options, role="sink")
-    if not isinstance(found, RewritingConnector):
+    with _at(statement.position):
+        by_key = found.changes_rows and found.fixed_columns(table, table.options) is not None
+    if by_key or not isinstance(found, RewritingConnector):
         return None
     with _at(statement.position):
         found.check_rewriting(table, word)
@@ -84,6 +92,7 @@ def _rewrite(
 ) -> TableResult:
     """1. Asks which files have rows to change. 2. Writes the rows of these files anew, with the changes, and
     replaces the files. Both steps see the files as they were at the beginning."""
+    _check_enforcers(word, statement.position, context)
     with file_snapshot():
         Binder(context).bind_rewriting(statement, table)  # for its errors, also if no file has rows to change
         affected = Binder(context).bind_affected(statement, table, found.row_file)
@@ -94,6 +103,17 @@ def _rewrite(
         with _at(statement.position):
             part = found.rewritten(table, files, word, context.time_zone, context.permissions.fence)
         return inserts.run_inserts(context, [Binder(context).bind_rewriting(statement, part)])
+
+
+def _check_enforcers(word: str, position: Position, context: SessionContext) -> None:
+    """A sink's constraints must not change the rows that stay, or leave them out."""
+    for option, value in ((NOT_NULL_ENFORCER, "DROP"), (TYPE_LENGTHS, "TRIM_PAD")):
+        if context.configuration.read(option).upper() == value:
+            raise NotSupportedError(
+                f"{word} of files with '{option.key}' = '{value}', which may change other rows of them",
+                position=position,
+                hint=f"RESET '{option.key}' first.",
+            )
 
 
 def _check_subqueries(plan: n.LogicalNode, word: str, position: Position) -> None:
@@ -109,28 +129,43 @@ def _check_subqueries(plan: n.LogicalNode, word: str, position: Position) -> Non
             )
 
 
-def _by_condition(statement: s.Delete, context: SessionContext) -> TableResult | None:
-    """The result of a DELETE by the table's own system; None for tables that have a key, or no such
+def _by_condition(statement: s.Delete | s.Update, word: str, context: SessionContext) -> TableResult | None:
+    """The result of a statement that the table's own system runs; None for tables that have a key, or no such
     system."""
     if not execution.is_batch(context):
         return None
     table = _table(statement.target, statement.target_position, context)
     found = validate(table, table.options, role="sink")
-    if table.primary_key or not isinstance(found, DeletingConnector):
+    if table.primary_key or not isinstance(found, ChangingConnector):
         return None
-    plan = execution.optimized_insert(Binder(context).bind_delete(statement, table)).input
+    binder = Binder(context)
+    if isinstance(statement, s.Delete):
+        bound = binder.bind_delete(statement, table)
+    else:
+        bound = binder.bind_update(statement, table, ())
+    plan = execution.optimized_insert(bound).input
     if isinstance(plan, n.Values) and not plan.rows:
         return inserts.inserted_nothing(context, table)
     filters = scan_filters(plan)
+    values = assigned_constants(plan, table.written_columns) if isinstance(statement, s.Update) else None
     if filters is None:
         raise NotSupportedError(
-            "DELETE of a table without a primary key by this condition",
+            f"{word} of a table without a primary key by this condition",
             position=statement.position,
             hint="It can compare columns with constants: =, IN, BETWEEN, IS NULL, AND, OR; or declare the"
             " key of the table: PRIMARY KEY (...) NOT ENFORCED.",
         )
+    if values is None and isinstance(statement, s.Update):
+        raise NotSupportedError(
+            "UPDATE of a table without a primary key to values that are not constants of the columns' types",
+            position=statement.position,
+            hint="Whole numbers, texts, dates, booleans and NULL can be set; or declare the key of the table:"
+            " PRIMARY KEY (...) NOT ENFORCED.",
+        )
+    if values == {}:
+        return inserts.inserted_nothing(context, table)
     with _at(statement.position):
-        found.delete(table, table.options, filters)
+        found.change(table, table.options, filters, values)
     return inserts.inserted_nothing(context, table)
 
 
@@ -159,7 +194,8 @@ def _by_key(
         raise NotSupportedError(
             f"{word} of a table of connector '{found.identifier}'", position=statement.position
         )
-    fixed = found.fixed_columns(table, table.options)
+    with _at(statement.position):
+        fixed = found.fixed_columns(table, table.options)
     if fixed is None:
         raise NotSupportedError(
             f"{word} of a table without a primary key",

@@ -4,6 +4,9 @@
 anew: ``SELECT CASE WHEN c THEN e ELSE a END, b, ... FROM t``. ``DELETE FROM t WHERE c`` writes
 ``SELECT * FROM t WHERE (c) IS NOT TRUE``: rows for which the condition is unknown stay. The condition is
 computed twice, so it must give the same answer each time.
+
+A table may want the changed rows, too, with the kind of change in a column of its own: then they come by
+UNION ALL.
 """
 
 from __future__ import annotations
@@ -14,7 +17,7 @@ from dataclasses import replace
 from sqlglot import exp
 
 from tidemill.catalog.table import CatalogTable, Column, ColumnKind
-from tidemill.errors import NotSupportedError
+from tidemill.errors import NotSupportedError, Position
 from tidemill.plan import nodes as n
 from tidemill.plan.binder.context import Context
 from tidemill.plan.binder.expressions.binding import QueryBinder
@@ -48,27 +51,35 @@ def bind_affected(
     tree.set("distinct", exp.Distinct())
     tree.set("where", exp.Where(this=_condition(statement)))
     plan = binder.bind(tree, _over(binder, named, context)).plan
+    word = "DELETE" if isinstance(statement, Delete) else "UPDATE"
+    _check_deterministic(plan, f"A condition of {word} of files that", statement.position)
+    return plan
+
+
+def _check_deterministic(plan: n.LogicalNode, what: str, position: Position) -> None:
     if not all(is_deterministic(x) for node in _nodes(plan) for x in node_expressions(node)):
-        word = "DELETE" if isinstance(statement, Delete) else "UPDATE"
         raise NotSupportedError(
-            f"A condition of {word} of files that calls a non-deterministic function",
-            position=statement.position,
+            f"{what} calls a non-deterministic function",
+            position=position,
             hint="Write the value in its place, a time as a TIMESTAMP '...' say.",
         )
-    return plan
 
 
 def bind_rewriting(
     binder: QueryBinder, statement: Delete | Update, table: CatalogTable, context: Context
 ) -> n.Sink:
     """The rows of ``table`` after the statement. ValidationError for columns that it does not have."""
-    values: dict[str, exp.Expression] = {c.name: column_named(c.name) for c in table.written_columns}
-    if isinstance(statement, Update):
-        values |= _assigned(statement, table)
-    tree = _from(statement, list(values.values()))
-    if isinstance(statement, Delete):
-        stays = exp.Not(this=exp.Is(this=exp.Paren(this=_condition(statement)), expression=_TRUE.copy()))
-        tree.set("where", exp.Where(this=stays))
+    old: dict[str, exp.Expression] = {c.name: column_named(c.name) for c in table.written_columns}
+    new = old | (_assigned(statement, table) if isinstance(statement, Update) else {})
+    tree: exp.Expression = _after(statement, new, None)
+    target, name = table, "" if table.rewriting is None else table.rewriting.change_type
+    if name:
+        target = replace(table, columns=(*table.columns, Column(name=name, type=t.STRING)))
+        tree = _after(statement, new, _change(name, ""))
+        for kind, values in _changes(statement, old, new):
+            changed = _from(statement, [*_copies(values), _change(name, kind)])
+            changed.set("where", exp.Where(this=_condition(statement)))
+            tree = exp.Union(this=tree, expression=changed, distinct=False)
     written = Insert(
         target=statement.target,
         target_position=statement.target_position,
@@ -76,7 +87,38 @@ def bind_rewriting(
         text=statement.text,
         position=statement.position,
     )
-    return insert.bind(binder, written, _over(binder, table, context), table)
+    bound = insert.bind(binder, written, _over(binder, table, context), target)
+    if name:  # each of the rows is computed twice
+        _check_deterministic(bound.input, "UPDATE of a table with a change feed that", statement.position)
+    return bound
+
+
+def _after(
+    statement: Delete | Update, values: dict[str, exp.Expression], change: exp.Expression | None
+) -> exp.Select:
+    """All rows after the statement."""
+    tree = _from(statement, [*_copies(values), *([] if change is None else [change])])
+    if isinstance(statement, Delete):
+        stays = exp.Not(this=exp.Is(this=exp.Paren(this=_condition(statement)), expression=_TRUE.copy()))
+        tree.set("where", exp.Where(this=stays))
+    return tree
+
+
+def _changes(
+    statement: Delete | Update, old: dict[str, exp.Expression], new: dict[str, exp.Expression]
+) -> list[tuple[str, dict[str, exp.Expression]]]:
+    """The kinds of changes of a row, and its values for each."""
+    if isinstance(statement, Delete):
+        return [("delete", old)]
+    return [("update_preimage", old), ("update_postimage", new)]
+
+
+def _change(name: str, kind: str) -> exp.Expression:
+    return Assigned(this=exp.Literal.string(kind), to=TypeSpec(this=t.STRING, written="STRING"), name=name)
+
+
+def _copies(values: dict[str, exp.Expression]) -> list[exp.Expression]:
+    return [value.copy() for value in values.values()]
 
 
 def tables_below(plan: n.LogicalNode) -> Iterator[n.Scan | n.FrameScan]:

@@ -1,4 +1,4 @@
-"""DELETE of tables without a primary key: the database judges the rows, if it does so as we do."""
+"""DELETE and UPDATE of tables without a primary key: the database judges the rows, if it does so as we do."""
 
 from __future__ import annotations
 
@@ -40,6 +40,10 @@ def fill(made: sqlite3.Connection, rows: list[tuple[Any, ...]]) -> None:
         made.executemany("INSERT INTO t VALUES (?, ?)", rows)
 
 
+def quoted(value: str) -> str:
+    return "'" + value.replace("'", "''") + "'"
+
+
 def condition(chance: random.Random, depth: int = 2) -> tuple[str, Judge]:
     """A condition as SQL, and what it says of a row: None where it is unknown."""
     if depth and chance.random() < 0.6:
@@ -58,8 +62,8 @@ def condition(chance: random.Random, depth: int = 2) -> tuple[str, Judge]:
     if chance.random() < 0.3:
         return f"{name} IS {'' if is_null else 'NOT '}NULL", lambda row: (row[column] is None) == is_null
     value = chance.randrange(6) if name == "id" else chance.choice(("a", "A", "it's", ":v0", ""))
-    quoted = str(value) if name == "id" else "'" + str(value).replace("'", "''") + "'"
-    return f"{name} = {quoted}", lambda row: None if row[column] is None else row[column] == value
+    shown = str(value) if name == "id" else quoted(str(value))
+    return f"{name} = {shown}", lambda row: None if row[column] is None else row[column] == value
 
 
 def check_random_conditions(
@@ -72,6 +76,18 @@ def check_random_conditions(
         made.execute_sql(f"DELETE FROM t WHERE {text}").wait()
         expected = sorted((row for row in ROWS if judges(row) is not True), key=repr)
         assert sorted(seen(), key=repr) == expected, text
+        refill()
+        number, name = chance.choice((7, None, -(2**31))), chance.choice(("it's :n0", "", None))
+        sets = {"id": number, "name": name}
+        for column in chance.sample(sorted(sets), chance.randrange(2)):
+            del sets[column]
+        shown = {number: str(number), name: quoted(str(name)), None: "NULL"}
+        listed = ", ".join(f"{column} = {shown[value]}" for column, value in sets.items())
+        made.execute_sql(f"UPDATE t SET {listed} WHERE {text}").wait()
+        changed = [
+            (sets.get("id", row[0]), sets.get("name", row[1])) if judges(row) is True else row for row in ROWS
+        ]
+        assert sorted(seen(), key=repr) == sorted(changed, key=repr), (listed, text)
 
 
 def test_rows_go_for_which_the_condition_is_true(tmp_path: Path) -> None:
@@ -106,6 +122,7 @@ def test_all_rows_or_none(tmp_path: Path) -> None:
     made = session(f"jdbc:sqlite:{tmp_path}/x.db")
     with lite(tmp_path) as open:
         fill(open, ROWS)
+        made.execute_sql("UPDATE t SET id = id, name = name").wait()
         for text in ("id IN (1, 2) AND id BETWEEN 3 AND 9", "id > 100", "name = '' AND id < 0"):
             made.execute_sql(f"DELETE FROM t WHERE {text}").wait()
             assert open.execute("SELECT COUNT(*) FROM t").fetchone() == (len(ROWS),), text
@@ -139,7 +156,33 @@ def test_what_the_database_may_judge_in_another_way_is_refused(tmp_path: Path, t
         assert found.value.position is not None
         assert open.execute("SELECT COUNT(*) FROM t").fetchone() == (1,)
         with pytest.raises(NotSupportedError, match="UPDATE of a table without a primary key"):
-            made.execute_sql("UPDATE t SET id = 1")
+            made.execute_sql(f"UPDATE t SET id = 1 WHERE {text}")
+
+
+@pytest.mark.parametrize(
+    ("sets", "said"),
+    [
+        ("id = id + 1", "to values that are not constants"),
+        ("v = 'abc'", "to values that are not constants"),
+        ("d = 1.5", "to values that are not constants"),
+        ("name = UPPER(name)", "to values that are not constants"),
+        ("id = (SELECT MAX(id) FROM t)", "by this condition"),
+        ("other = 1", "on column 'other', which may have other values"),
+        ("d = NULL", "on column 'd', which may have other values"),
+    ],
+)
+def test_what_the_database_may_compute_in_another_way_is_refused(
+    tmp_path: Path, sets: str, said: str
+) -> None:
+    columns = "id BIGINT, name STRING, other BIGINT, d DOUBLE, v VARCHAR(2)"
+    made = session(f"jdbc:sqlite:{tmp_path}/x.db", columns)
+    with lite(tmp_path, "id INTEGER, name TEXT, other TEXT, d REAL, v TEXT") as open:
+        open.execute("INSERT INTO t VALUES (1, 'A', '1', 1.5, 'x')")
+        open.commit()
+        with pytest.raises(NotSupportedError, match=f"a table without a primary key {said}") as found:
+            made.execute_sql(f"UPDATE t SET {sets} WHERE id = 1")
+        assert found.value.position is not None
+        assert open.execute("SELECT * FROM t").fetchall() == [(1, "A", "1", 1.5, "x")]
 
 
 def test_values_of_other_types_keep_sqlite_from_deleting(tmp_path: Path) -> None:
