@@ -184,6 +184,27 @@ def test_state_is_smaller_where_that_gains_enough(tmp_path: Path) -> None:
     assert sizes[2] * 2.5 < sizes[4]
 
 
+def test_presence_is_packed_for_a_smaller_gain(tmp_path: Path) -> None:
+    """A row is its code, a number and no tombstone: 16 bytes, and 10 of them packed."""
+    value = pa.field("$value0", pa.int64())
+    layouts = (
+        Layout(name="values", keys=(), values=(value,)),
+        Layout(name="counts", keys=(value,)),
+    )
+    assert [layout.says_presence for layout in layouts] == [True, False]
+    sizes = []
+    for layout in layouts:
+        store = StateStore.open(str(tmp_path / layout.name), "op", 0, None, 0)
+        numbers = pa.array(np.arange(ROWS) % (1 << 15), pa.int64())
+        codes = layout.codes(hash_columns([] if layout.values else [numbers], ROWS), [numbers])
+        order = np.argsort(codes, kind="stable")
+        store.table(layout).put(codes[order], {"$value0": numbers.take(pa.array(order))})
+        manifest = store.flush()
+        assert manifest is not None
+        sizes.append(_size(tmp_path / layout.name, manifest))
+    assert sizes[0] < 0.7 * sizes[1]
+
+
 def test_a_few_rows_stay_plain(tmp_path: Path) -> None:
     """They are merged soon, and a small epoch shall not pay for packing."""
     one, other = SpineOptions(packed_gain=1), SpineOptions(packed_rows=1 << 40)

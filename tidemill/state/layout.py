@@ -76,6 +76,11 @@ class Layout:
         return (*due, *self.keys, *self.values)
 
     @property
+    def says_presence(self) -> bool:
+        """Whether a row only says that a value of its key is there."""
+        return bool(self.values) and not (self.columns or self.additive)
+
+    @property
     def shape(self) -> TableShape:
         """As manifests have it."""
         keys, values = (tuple(f.name for f in fields) for fields in (self.keys, self.values))

@@ -20,6 +20,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import dataclass
 
+from tidemill.state.layout import Layout
 from tidemill.state.run import RunReader
 
 Layer = tuple[RunReader, ...]
@@ -41,6 +42,7 @@ class SpineOptions:
       merge are merged, whatever ``ratio`` says.
     - ``packed_rows``: runs of so many rows are packed (see ``state.packing``). Smaller ones are soon merged.
     - ``packed_gain``: only runs that become smaller by this factor: packing takes processor time.
+      ``presence_gain``: the same, for rows that only say that a value is there.
     """
 
     ratio: int = 2
@@ -53,6 +55,11 @@ class SpineOptions:
     lazy_layers: int = 0
     packed_rows: int = 1 << 14
     packed_gain: float = 3.0
+    presence_gain: float = 1.5
+
+    def gain(self, layout: Layout) -> float:
+        """How much smaller a run must become to be packed."""
+        return self.presence_gain if layout.says_presence else self.packed_gain
 
     def budget(self, added: int, layers: int) -> int:
         return self.fuel + self.fuel_per_row * added * max(1, layers - self.calm_layers)

@@ -118,7 +118,7 @@ class StateStore:
         changed = False
         numbers = {name: number for number, name in enumerate(sorted({*tables, *self._layers}))}
         for name, open_layers in sorted(self._layers.items()):
-            layers = open_layers.finish(_Writer(self, numbers[name]))
+            layers = open_layers.finish(_Writer(self, numbers[name], open_layers.layout))
             if layers is not None:
                 changed = True
                 before = {} if open_layers.converted else _columns(tables.get(name))
@@ -184,6 +184,7 @@ class _Writer:
 
     store: StateStore
     number: int
+    layout: Layout
     written: int = 0
 
     def __call__(self, rows: RunReader) -> RunReader:
@@ -192,6 +193,6 @@ class _Writer:
         self.written += 1
         path = f"{store.operator}/{store.partition}/{name}"
         options = store.options
-        gain = options.packed_gain if len(rows.table) >= options.packed_rows else None
+        gain = options.gain(self.layout) if len(rows.table) >= options.packed_rows else None
         run = write_run(store.storage, path, rows.table, rows.epochs, packed_gain=gain)
         return RunReader.of_run(store.storage, run)
