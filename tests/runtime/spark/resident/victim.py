@@ -50,7 +50,7 @@ class Killer:
 
     def reached(self, step: str) -> None:
         if step == "planned":
-            epochs.LARGEST = self.chance.choice((8 << 20, 8 << 20, 0))
+            epochs.LARGEST = self.chance.choice((1 << 30, 1 << 30, 0))
         self._seen += step == self.step
         if step != self.step or (self.deed != "worker" and self._seen < self.time):
             return

@@ -1,6 +1,6 @@
 """Decides for each epoch of a job whether it runs in resident workers, and handles failures.
 
-An epoch runs there if it is small and nothing else needs the slots. If it fails for any reason, the job
+An epoch runs there unless it is very large or something else needs the slots. If it fails for any reason, the job
 forgets it: no commit names the files of its tasks. The caller runs the epoch as a Spark job and reports the
 errors of that job.
 """
@@ -31,9 +31,9 @@ from tidemill.runtime.spark.resident.worker import Told
 from tidemill.runtime.spark.resident.workers import GivenUp, ResidentWorkers, resident_workers
 from tidemill.runtime.spark.settings import SOCKET_FOLDER
 
-LARGEST = 8 << 20
-"""Bytes that an epoch reads. Above, its work takes longer than Spark's job around it, and Spark does more for
-it: tasks of stages side by side, and another try for a single task."""
+LARGEST = 512 << 20
+"""Bytes that an epoch reads: two sources of the usual size. While a larger one runs, other queries would wait
+long for their slots; Spark shares the slots task by task, and tries a single task again."""
 MOST_FAILURES = 3
 """Epochs in a row that failed here and came to their end as Spark jobs."""
 _LOGGER = logging.getLogger("tidemill")
@@ -69,7 +69,7 @@ class ResidentEpochs:
             return None
         given_up = partial(was_given_up, group_of(self.spark.sparkContext))
         try:
-            with self.workers.lent(facts.parallelism, self.stopping.is_set) as job:
+            with self.workers.lent(max(facts.parallelism, reads.tasks), self.stopping.is_set) as job:
                 if job is None:
                     return None
                 runner = StepRunner(reads=reads, told=told, run=partial(job.run, given_up=given_up))

@@ -1,6 +1,6 @@
 """Runs the steps of an epoch in resident workers: stage by stage, with the blocks between them in the driver.
 
-The blocks of an exchange are few and small here; large ones lie in files, as in Spark's exchange.
+Small blocks of an exchange go through the driver; large ones lie in files, as in Spark's exchange.
 """
 
 from __future__ import annotations
@@ -71,6 +71,10 @@ class Reads:
     def size(self) -> float:
         """About how many bytes; infinity if a source does not know."""
         return sum(inf if made.size is None else made.size for made in self.by_source.values())
+
+    @property
+    def tasks(self) -> int:
+        return sum(len(made.tasks) for made in self.by_source.values())
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
