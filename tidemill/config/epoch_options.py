@@ -25,7 +25,7 @@ RESIDENT = Option(
     kind=bool,
     default=True,
     own=True,
-    doc="Whether small epochs run in Python workers that stay, without a Spark job each. It has an effect if "
+    doc="Whether epochs run in Python workers that stay, without a Spark job each. It has an effect if "
     "Spark runs within one machine, and on jobs whose rows stay in Arrow: `EXPLAIN EXECUTION_PLAN` says "
     "which. It changes no result.",
 )

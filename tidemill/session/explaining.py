@@ -86,7 +86,7 @@ def _epochs(
         for (key, node), root in zip(outputs.items(), roots, strict=True)
     }
     why = unfit(nodes, master)
-    return f"Epochs are Spark jobs, because {why}\n" if why else "Small epochs are resident\n"
+    return f"Epochs are Spark jobs, because {why}\n" if why else "Epochs are resident\n"
 
 
 def _batch_text(context: SessionContext, plans: Sequence[n.LogicalNode], wanted: set[str]) -> str:

@@ -61,7 +61,7 @@ def epochs(query: str, *options: str) -> str:
 )
 def test_explain_says_why(query: str, why: str) -> None:
     said = epochs(query)
-    assert said == "Small epochs are resident" if not why else said.startswith(f"{_SPARK_JOBS}{why}")
+    assert said == "Epochs are resident" if not why else said.startswith(f"{_SPARK_JOBS}{why}")
 
 
 def test_explain_says_nothing_if_the_option_is_off() -> None:
@@ -71,7 +71,7 @@ def test_explain_says_nothing_if_the_option_is_off() -> None:
 def test_explain_while_spark_starts(monkeypatch: pytest.MonkeyPatch) -> None:
     """Spark starts in a thread of its own: its context is known before it knows its master."""
     monkeypatch.setattr(SparkContext, "_active_spark_context", object.__new__(SparkContext))
-    assert epochs("INSERT INTO c SELECT v, COUNT(*) FROM f GROUP BY v") == "Small epochs are resident"
+    assert epochs("INSERT INTO c SELECT v, COUNT(*) FROM f GROUP BY v") == "Epochs are resident"
 
 
 def test_a_job_that_cannot_warns_once(

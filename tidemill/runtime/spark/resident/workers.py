@@ -376,7 +376,7 @@ def _start(context: SparkContext, width: int, is_interrupted: Callable[[str], bo
 
 def _run(context: SparkContext, group: str, path: str, width: int) -> None:
     try:
-        context.setJobGroup(group, "Resident workers of small epochs", interruptOnCancel=True)
+        context.setJobGroup(group, "Resident workers of epochs", interruptOnCancel=True)
         with in_turn(context):
             context.parallelize(range(width), width).barrier().mapPartitions(partial(serve, path)).count()
     except Exception as e:  # the driver sees that the workers are gone
