@@ -81,7 +81,7 @@ def test_the_lock_goes_with_its_process(tmp_path: Path) -> None:
         ),
         (
             {"fingerprint": "g", "nodes": {"4": "Scan(a)", "5": "Sum(a)"}},
-            r"its Scan\(a\) has other options or types than this query's",
+            r"its Scan\(a\) has other options, types or time-to-live than this query's",
         ),
         ({"fingerprint": "g", "nodes": {"1": "Scan(a)"}}, r"it has Sum\(a\), which this query lacks"),
         ({"operators": {"agg-2": "y"}}, "the state of agg-2 is laid out in another way"),

@@ -19,6 +19,7 @@ import pytest
 from tests.runtime.running import Crash
 from tidemill.changelog.hashing import mix
 from tidemill.errors import OwnershipError, StateError
+from tidemill.files.exclusive.local import LocalExclusive
 from tidemill.files.storage import TEMPORARY, Storage
 from tidemill.runtime.checkpoint.directory import CheckpointDirectory
 from tidemill.runtime.checkpoint.epochs import EpochCommit, EpochPlan
@@ -231,6 +232,23 @@ def test_one_job_claims_a_savepoint_and_it_goes(savepoint: Path, tmp_path: Path)
     assert start(savepoint, tmp_path / "first", claims=True).epoch == 7
     assert not savepoint.exists()
     assert list((tmp_path / "first" / "state").rglob("*.arrow"))
+
+
+def test_a_savepoint_on_a_disk_that_cannot_be_written_is_not_claimed(
+    savepoint: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    put = LocalExclusive.put
+
+    def refuses(self: LocalExclusive, name: str, data: bytes) -> None:
+        if name == "claimed.json":
+            raise OSError(30, "Read-only file system")
+        put(self, name, data)
+
+    monkeypatch.setattr(LocalExclusive, "put", refuses)
+    with pytest.raises(StateError, match=f"savepoint '{savepoint}' cannot be claimed: Read-only") as refused:
+        start(savepoint, tmp_path / "new", claims=True)
+    assert "NO_CLAIM" in refused.value.hint
+    assert start(savepoint, tmp_path / "new").epoch == 7
 
 
 def _record(fields: dict[str, object]) -> bytes:

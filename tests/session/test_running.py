@@ -173,6 +173,7 @@ def test_the_jobs_of_a_script_have_checkpoints_of_their_own(visits: TableEnviron
     assert ask(again, "SELECT COUNT(*) FROM source") == []
     with pytest.raises(TidemillError, match="belongs to another query"):
         ask(again, "SELECT MAX(user_id) FROM source")
+    assert ask(again, "SELECT SUM(user_id) FROM source") == [], "the job that was refused has no number"
 
 
 WINDOWS = "SELECT COUNT(*)\nFROM TABLE(HOP(TABLE t, DESCRIPTOR(ts), INTERVAL '1' HOUR, INTERVAL '2' HOUR))"

@@ -9,7 +9,7 @@ from __future__ import annotations
 import queue
 import threading
 from collections.abc import Callable, Iterator, Sequence
-from contextlib import contextmanager
+from contextlib import contextmanager, nullcontext
 from dataclasses import dataclass, field, replace
 from functools import partial
 
@@ -21,7 +21,7 @@ from tidemill.config import execution_options, pipeline_options, table_options
 from tidemill.config.emit_options import LATE_ROWS_TABLE
 from tidemill.config.option import Configuration
 from tidemill.connectors.registry import connector
-from tidemill.errors import NotSupportedError, ValidationError
+from tidemill.errors import NotSupportedError, TidemillError, ValidationError
 from tidemill.files.file_snapshot import file_snapshot
 from tidemill.physical import nodes as p
 from tidemill.plan import nodes as n
@@ -84,12 +84,12 @@ def run_query(context: SessionContext, plan: n.LogicalNode) -> TableResult:
         return _result(context, plan.fields, iter((table,)), None, changelog=False)
     config = bundled(context.configuration, [plan])
     node = planning.physical(config, optimized)
-    place = next_directory(context) if context.place_job is None else ""
-    if not place and is_constant(optimized):
-        return _constant(context, optimized, config)
-    request = replace(job_request(context, "select", place), config=config)
-    rows = EpochRows()
-    job = QueryJob(rows=rows, job=start_query(node, rows.put, request))
+    with own_directory(context) if context.place_job is None else nullcontext("") as place:
+        if not place and is_constant(optimized):
+            return _constant(context, optimized, config)
+        request = replace(job_request(context, "select", place), config=config)
+        rows = EpochRows()
+        job = QueryJob(rows=rows, job=start_query(node, rows.put, request))
     return _result(context, plan.fields, job.epochs(), job, changelog=True)
 
 
@@ -232,17 +232,25 @@ def _late_table(context: SessionContext) -> CatalogTable | None:
     return table
 
 
-def next_directory(context: SessionContext) -> str:
-    """The checkpoint directory of the next streaming job; '' for a temporary directory.
+@contextmanager
+def own_directory(context: SessionContext) -> Iterator[str]:
+    """The checkpoint directory of the streaming job that starts within; '' for a temporary directory.
 
     The first job of a session uses the configured directory, the others ``job-2``, ``job-3``... below it. So
-    a script that runs again finds the directory of each of its jobs.
+    a script that runs again finds the directory of each of its jobs. If the job is refused, the next job of
+    the session gets the directory: a statement that is corrected finds the state of its job.
     """
     directory = context.configuration.read(execution_options.CHECKPOINT_DIRECTORY)
     if not directory:
-        return ""
+        yield ""
+        return
     number = context.jobs_in[directory] = context.jobs_in.get(directory, 0) + 1
-    return directory if number == 1 else f"{directory.rstrip('/')}/job-{number}"
+    try:
+        yield directory if number == 1 else f"{directory.rstrip('/')}/job-{number}"
+    except TidemillError:
+        if context.jobs_in[directory] == number:
+            context.jobs_in[directory] = number - 1
+        raise
 
 
 def _result(

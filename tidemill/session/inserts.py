@@ -8,6 +8,7 @@ in its checkpoint directory, and for a job that starts from a savepoint.
 from __future__ import annotations
 
 from collections.abc import Sequence
+from contextlib import nullcontext
 from dataclasses import replace
 from functools import partial
 
@@ -37,8 +38,8 @@ from tidemill.session.context import SessionContext
 from tidemill.session.execution import (
     is_batch,
     job_request,
-    next_directory,
     optimized_insert,
+    own_directory,
     starter,
     table_now,
 )
@@ -66,12 +67,13 @@ def run_inserts(
             with file_snapshot():
                 insert.run_insert(_batch_insert(context, sink), job_request(context, name))
         return _inserted(context, fields, None)
-    place = (context.place_job or partial(next_directory, context))()
-    start = starter(context, sinks, name, place, written)
-    if place and is_backfilled(context):
-        _backfill_at_start(context, start, sinks)
-    strategy = strategy_of(start.request.config) if place else NoRestart()
-    job = RestartingJob.follow(start(), start, strategy, start.request.on_event)
+    given = context.place_job
+    with own_directory(context) if given is None else nullcontext(given()) as place:
+        start = starter(context, sinks, name, place, written)
+        if place and is_backfilled(context):
+            _backfill_at_start(context, start, sinks)
+        strategy = strategy_of(start.request.config) if place else NoRestart()
+        job = RestartingJob.follow(start(), start, strategy, start.request.on_event)
     context.jobs.add(job)
     context.on_job(job)
     accompany(job, context, start.request.config)

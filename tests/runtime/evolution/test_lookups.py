@@ -83,3 +83,16 @@ def test_wider_types_of_the_table(tmp_path: Path) -> None:
         found = query.start(sql)
         assert found is not None
         assert [c.verdict.value for c in found.changes] == ["kept", verdict]
+
+
+@pytest.mark.parametrize(
+    ("changed", "named"),
+    [("SUM(a * y) AS s, MAX(y) AS m", "LookupJoin"), ("SUM(a) AS s, MAX(b) AS m", r"Calc\(select=\[k, a, b")],
+)
+def test_found_rows_that_are_kept_have_the_same_columns(tmp_path: Path, changed: str, named: str) -> None:
+    """If the input takes rows back. The reason names the operator that keeps rows, not a node above it."""
+    cdc = CLICKS.replace("'json'", "'debezium-json'").replace(", 'source.monitor-interval'='1 s'", "")
+    query = ChangingQuery(tmp_path, session(cdc, DIM.format("BIGINT", "d")), kind="found-rows")
+    query.start(SUMS)
+    with pytest.raises(StateError, match=rf"\({named}.* has other columns or calls than what is stored"):
+        query.start(SUMS.replace("SUM(a * x) AS s, MAX(x) AS m", changed))

@@ -211,11 +211,11 @@ def test_texts_of_keys_and_filters(tmp_path: Path, pair: tuple[str, str]) -> Non
     ("sql", "pair", "why"),
     [
         # What is compared, computed or hashed is another number.
-        ("SELECT a, COUNT(*) FROM clicks GROUP BY a", ("FLOAT", "DOUBLE"), "other options or types|columns"),
+        ("SELECT a, COUNT(*) FROM clicks GROUP BY a", ("FLOAT", "DOUBLE"), "other options, types|columns"),
         (
             "SELECT k, COUNT(*) FROM clicks WHERE a > b GROUP BY k",
             ("DECIMAL(5, 2)", "DECIMAL(9, 4)"),
-            r">\(a, b\).* has other options or types",
+            r">\(a, b\).* has other options, types",
         ),
         (
             "SELECT k, MAX(a + 1) AS m FROM clicks GROUP BY k",

@@ -177,13 +177,16 @@ def _without_state(stored: JobIdentity, wanted: JobIdentity, now: OperatorSchema
     if turned is not None:
         before, here = (", ".join(map(found.readable, found.keys)) for found in (turned, now))
         return f"it is kept by ({before}), this query needs it by ({here}): rows lie by keys in their order"
+    unlike = f"{now.text} has other columns or calls than what is stored, and cannot do without"
+    if any(x.rows == now.rows for x in gone):
+        return unlike
     if stored.nodes.keys() != wanted.nodes.keys():
         return difference(stored, wanted)
     other = next(iter(gone), None)
     if other is None:
         return f"it lacks {now.text}"
     if other.text == now.text:
-        return f"{now.text} has other columns or calls than what is stored, and cannot do without"
+        return unlike
     return f"it has {other.text} where this query has {now.text}"
 
 

@@ -105,7 +105,7 @@ def difference(stored: JobIdentity, wanted: JobIdentity) -> str:
     gone = next((text for key, text in stored.nodes.items() if key not in wanted.nodes), "")
     new = next((text for key, text in wanted.nodes.items() if key not in stored.nodes), "")
     if gone and gone == new:
-        return f"its {gone} has other options or types than this query's"
+        return f"its {gone} has other options, types or time-to-live than this query's"
     if gone and new:
         return f"it has {gone} where this query has {new}"
     if gone or new:

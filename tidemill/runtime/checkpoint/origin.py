@@ -33,6 +33,10 @@ from tidemill.runtime.checkpoint.ownership import undisturbed
 from tidemill.runtime.checkpoint.records import Records, said
 from tidemill.runtime.checkpoint.savepoint import CLAIM, Savepoint, remove_savepoint
 
+_ANY = (
+    "With 'execution.state-recovery.claim-mode' = 'NO_CLAIM' any number of jobs can start from one savepoint."
+)
+
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Origin:
@@ -125,11 +129,14 @@ class Origin:
                 return
             except OwnershipError:
                 found = records.read(CLAIM, "the claim")
+            except StateError as e:
+                if not isinstance(e.__cause__, OSError):
+                    raise
+                raise StateError(f"{self._what} cannot be claimed: {said(e.__cause__)}", hint=_ANY) from e
         if found is not None and found.get("directory") != place.full_path(""):
             raise StateError(
                 f"{self._what} was claimed by the job in '{found.get('directory')}'",
-                hint="With 'execution.state-recovery.claim-mode' = 'NO_CLAIM' any number of jobs can start "
-                "from one savepoint.",
+                hint=_ANY,
             )
 
 
