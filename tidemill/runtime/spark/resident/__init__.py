@@ -2,8 +2,8 @@
 
 A Spark job takes a tenth of a second beside its work: frames are built, a plan is made, stages are scheduled.
 So one job holds a Python worker per slot. The driver sends them the tasks of an epoch over Unix sockets, and
-gets their batches back. A Spark job would run the same tasks (see ``runtime.spark.epoch``). Only the runner of
-a step differs, and the way of its batches to the next step.
+gets their batches back. A Spark job would run the same tasks (see ``runtime.spark.epoch``). Only the runner
+of a step differs, and the way of its batches to the next step.
 
 - ``fitness``: which jobs can do without the JVM in their epochs.
 - ``steps``: runs the steps of an epoch, one after the other.

@@ -1,8 +1,8 @@
 """Decides for each epoch of a job whether it runs in resident workers, and handles failures.
 
-An epoch runs there unless it is very large or something else needs the slots. If it fails for any reason, the job
-forgets it: no commit names the files of its tasks. The caller runs the epoch as a Spark job and reports the
-errors of that job.
+An epoch runs there unless it is very large or something else needs the slots. If it fails for any reason, the
+job forgets it: no commit names the files of its tasks. The caller runs the epoch as a Spark job and reports
+the errors of that job.
 """
 
 from __future__ import annotations
