@@ -10,6 +10,7 @@ from __future__ import annotations
 import random
 import sqlite3
 from collections import Counter
+from collections.abc import Callable
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
@@ -29,7 +30,8 @@ KILLS = ("planned", "ran", "committed", "published")
 UNCOMMITTED = ("planned", "ran")
 HAVINGS = (0, 1, 3)
 Source = tuple[int, int | None, int]
-CALLS = {
+Value = tuple[int | None, int]
+CALLS: dict[str, Callable[[list[Value]], int | None]] = {
     "SUM(a)": lambda rows: sum(a for a, _ in rows if a is not None) if _some(rows) else None,
     "COUNT(a)": lambda rows: len(_some(rows)),
     "MAX(a)": lambda rows: max(_some(rows), default=None),
@@ -37,7 +39,7 @@ CALLS = {
     "COUNT(DISTINCT b)": lambda rows: len({b for _, b in rows}),
     "COUNT(a) FILTER (WHERE b > 1)": lambda rows: sum(a is not None and b > 1 for a, b in rows),
 }
-PASSES = {
+PASSES: dict[str, Callable[[int | None, int], bool]] = {
     "": lambda a, b: True,
     "WHERE a > 2": lambda a, b: a is not None and a > 2,
     "WHERE b <> 1": lambda a, b: b != 1,
@@ -56,13 +58,14 @@ REFUSALS = {
 """Why the state of a query is refused after each change, if at all, where nothing is backfilled."""
 
 
-def _some(rows: list[tuple[int | None, int]]) -> list[int]:
+def _some(rows: list[Value]) -> list[int]:
     return [a for a, _ in rows if a is not None]
 
 
 @dataclass(frozen=True)
 class Query:
-    """``kind``: the type of the column ``a``; ``more``: the HAVING's least COUNT(*), without one."""
+    """``kind``: the type of the column ``a``; ``more``: what the HAVING wants COUNT(*) to be above;
+    ``named``: the call whose name the first one has, if not its own."""
 
     calls: tuple[str, str] = ("SUM(a)", "COUNT(DISTINCT b)")
     factor: int = 1000
@@ -71,14 +74,19 @@ class Query:
     filter: str = ""
     source: str = "t"
     kind: str = "INT"
+    named: str = ""
 
     @property
     def sql(self) -> str:
-        first, second = (f"COALESCE({call}, -9)" for call in self.calls)
+        first, second = (
+            f"c{list(CALLS).index(call)}" for call in (self.named or self.calls[0], self.calls[1])
+        )
+        calls = f"{self.calls[0]} AS {first}, {self.calls[1]} AS {second}, COUNT(*) AS y"
         having = f" HAVING COUNT(*) > {self.more}" if self.more else ""
         return (
-            f"SELECT CAST({self.key} AS INT) AS k, CAST({first} * {self.factor} + {second} AS BIGINT) AS x, "
-            f"COUNT(*) AS y FROM {self.source} {self.filter} GROUP BY {self.key}{having}"
+            f"SELECT k, CAST(COALESCE({first}, -9) * {self.factor} + COALESCE({second}, -9) AS BIGINT) AS x, "
+            f"y FROM (SELECT CAST({self.key} AS INT) AS k, {calls} FROM {self.source} {self.filter} "
+            f"GROUP BY {self.key}{having})"
         )
 
     def changed(self, change: str, chance: random.Random) -> Query:
@@ -86,6 +94,9 @@ class Query:
             case "calls":
                 first, second = chance.sample(list(CALLS), 2)
                 return replace(self, calls=(first, second))
+            case "replaced":
+                other = chance.choice([call for call in CALLS if call not in self.calls])
+                return replace(self, calls=(other, self.calls[1]), named=self.calls[0])
             case "shown":
                 return replace(self, factor=self.factor + 1)
             case "having":
@@ -236,13 +247,14 @@ def run(folder: Path, seed: int, changes: int) -> Counter[str]:
     job = Job(folder, chance, Twin(Query()))
     job.go_on(job.twin.query, False, takes=True)
     for _ in range(changes):
-        backfills = chance.random() < 0.5
+        backfills = chance.random() < (0.6 if job.twin.whole else 0.2)
         known = list(REFUSALS)
         if backfills:
-            known.remove("wider")
+            known = [change for change in known if change not in ("wider", "replaced")]
         elif job.twin.query.source != "t":
             known = ["filter", "key", "input"]
         job.change(chance.choice(known), backfills)
+    print(seed, job.done, flush=True)
     return job.done
 
 
