@@ -265,6 +265,6 @@ def test_changes_kills_and_partitions(spark: SparkSession, tmp_path: Path, seed:
 
 
 @pytest.mark.thorough
-@pytest.mark.parametrize("seed", range(10, 14))
+@pytest.mark.parametrize("seed", range(10, 20))
 def test_many_changes_kills_and_partitions(spark: SparkSession, tmp_path: Path, seed: int) -> None:
     assert run(tmp_path, seed, 8)["killed"] > 1
