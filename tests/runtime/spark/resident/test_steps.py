@@ -159,7 +159,8 @@ def test_a_task_that_fails_says_how(thread: Thread) -> None:
 
 
 def test_how_much_is_read() -> None:
-    known, unknown = ReadTasks([], numbers, 80), ReadTasks([], numbers, None)
+    known, unknown = ReadTasks([(0, 3), (3, 8)], numbers, 80), ReadTasks([], numbers, None)
+    assert Reads({"a": known, "b": known, "c": unknown}).tasks == 4
     assert Reads({"a": known, "b": known}).size == 160
     assert Reads({"a": known, "b": unknown}).size == float("inf")
 
