@@ -7,6 +7,7 @@ import random
 import re
 import sqlite3
 import time
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
@@ -56,20 +57,28 @@ def put(folder: Path, name: str, chance: random.Random) -> None:
     (folder / "in" / f".{name}").rename(folder / "in" / f"{name}.csv")
 
 
-def session(folder: Path, chance: random.Random) -> TableEnvironment:
+def session(
+    folder: Path,
+    chance: random.Random,
+    partitions: Sequence[int] = (1, 2, 3),
+    kind: str = "BIGINT",
+    **more: str,
+) -> TableEnvironment:
+    """``kind``: the type of the source's column ``a``."""
     made = TableEnvironment.create(
         {
-            "parallelism.default": str(chance.randrange(1, 4)),
+            "parallelism.default": str(chance.choice(partitions)),
             "tidemill.epoch.max-rows": str(chance.choice([3, 5, 100])),
             "table.exec.mini-batch.enabled": chance.choice(["true", "false"]),
             "table.exec.mini-batch.allow-latency": "1 ms",
             "table.exec.mini-batch.size": "1000",
+            **{key.replace("__", "."): value for key, value in more.items()},
         }
     )
     csv = f"'connector'='filesystem', 'path'='{folder}/in', 'format'='csv', 'csv.null-literal'=''"
     ask(
         made,
-        f"CREATE TABLE t (k INT, a BIGINT, b BIGINT) WITH ({csv}, 'source.monitor-interval'='100 ms')",
+        f"CREATE TABLE t (k INT, a {kind}, b BIGINT) WITH ({csv}, 'source.monitor-interval'='100 ms')",
         f"CREATE TABLE now (k INT, a BIGINT, b BIGINT) WITH ({csv})",
         "CREATE TABLE s (k INT, x BIGINT, y BIGINT, PRIMARY KEY (k) NOT ENFORCED) WITH ('connector'='jdbc', "
         f"'url'='jdbc:sqlite:{folder}/db', 'table-name'='s')",
@@ -77,15 +86,21 @@ def session(folder: Path, chance: random.Random) -> TableEnvironment:
     return made
 
 
-def agree(made: TableEnvironment, folder: Path, sql: str) -> None:
+def agree(made: TableEnvironment, folder: Path, sql: str) -> list[Any]:
     """Waits until the sink has what a batch query gives over the files."""
     ask(made, "SET 'execution.runtime-mode' = 'batch'")
     over = re.sub(r"\bt\b", "now", sql)
     wanted = sorted(map(tuple, ask(made, over)))
     ask(made, "RESET 'execution.runtime-mode'")
+    has(folder, wanted, sql)
+    return wanted
+
+
+def has(folder: Path, wanted: list[Any], what: object) -> None:
+    """Waits until the sink has these rows, by their keys."""
     end, got = time.monotonic() + SECONDS, list[Any]()
     while got != wanted:
-        assert time.monotonic() < end, (sql, got, wanted)
+        assert time.monotonic() < end, (what, got, wanted)
         time.sleep(0.05)
         with sqlite3.connect(folder / "db") as db:
             got = db.execute("SELECT * FROM s ORDER BY k").fetchall()
