@@ -103,8 +103,8 @@ def test_when_it_is_done(spark: SparkSession, few: str) -> None:
 
 @pytest.mark.parametrize(("overlap", "least"), [(0.9, 1.7), (0.0, 1 / 1.1)])
 def test_its_state(spark: SparkSession, tmp_path: Path, overlap: float, least: float) -> None:
-    """Three channels; so large a share of the visitors comes by all of them, the others by one. The plain state
-    is packed."""
+    """Three channels; so large a share of the visitors comes by all of them, the others by one. Plain
+    state is packed."""
     common = int(IDS * overlap)
     rows: list[tuple[object, ...]] = [(k, 1, i) for k in ("A", "B", "other") for i in range(common)]
     rows += [(("A", "B", "other")[i % 3], 1, i) for i in range(common, IDS)]
