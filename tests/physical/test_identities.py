@@ -125,8 +125,8 @@ def test_what_state_does_not_depend_on_may_change(insert: str, change: tuple[str
             ("k INT, a BIGINT, b BIGINT", "k INT, b BIGINT, a BIGINT"),
             r"the place of column a of table \S+clicks: 2 then, 3 now",
         ),
-        (SUMS, ("'path'='/c'", "'path'='/d'"), "other options or types"),
-        (SUMS, (", 'source.monitor-interval'='1 s'", ""), "other options or types"),
+        (SUMS, ("'path'='/c'", "'path'='/d'"), "other options, types or time-to-live"),
+        (SUMS, (", 'source.monitor-interval'='1 s'", ""), "other options, types or time-to-live"),
         (SUMS, ("k INT, a BIGINT", "k INT, a INT"), r"it has SUM\(a\) of BIGINT, now of INT"),
         (WINDOWS, ("'1' MINUTE", "'2' MINUTE"), "where this query has"),
         (

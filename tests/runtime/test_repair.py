@@ -72,5 +72,5 @@ def test_what_was_read_has_changed(tmp_path: Path, spark: SparkSession) -> None:
 def test_another_time_to_live_is_another_job(tmp_path: Path, spark: SparkSession) -> None:
     """A longer one would bring back some of what has expired: that which happens to lie in files still."""
     failed(tmp_path)
-    with pytest.raises(StateError, match="other options or types"):
+    with pytest.raises(StateError, match="other options, types or time-to-live"):
         run(tmp_path, ttl="1 h")
