@@ -39,23 +39,17 @@ def truncate(statement: s.TruncateTable, context: SessionContext) -> TableResult
 
 
 def delete(statement: s.Delete, context: SessionContext) -> TableResult:
-    rewriting = _files(statement, "DELETE", context)
-    if rewriting is not None:
-        return _rewrite(statement, "DELETE", *rewriting, context)
-    by_condition = _by_condition(statement, "DELETE", context)
-    if by_condition is not None:
-        return by_condition
+    done = _without_key(statement, "DELETE", context)
+    if done is not None:
+        return done
     table, _ = _by_key(statement, "DELETE", context)
     return inserts.run_inserts(context, [Binder(context).bind_delete(statement, table)])
 
 
 def update(statement: s.Update, context: SessionContext) -> TableResult:
-    rewriting = _files(statement, "UPDATE", context)
-    if rewriting is not None:
-        return _rewrite(statement, "UPDATE", *rewriting, context)
-    by_condition = _by_condition(statement, "UPDATE", context)
-    if by_condition is not None:
-        return by_condition
+    done = _without_key(statement, "UPDATE", context)
+    if done is not None:
+        return done
     table, fixed = _by_key(statement, "UPDATE", context)
     return inserts.run_inserts(context, [Binder(context).bind_update(statement, table, fixed)])
 
@@ -177,6 +171,14 @@ def _at(position: Position) -> Iterator[None]:
     except NotSupportedError as e:
         e.position = e.position or position
         raise
+
+
+def _without_key(statement: s.Delete | s.Update, word: str, context: SessionContext) -> TableResult | None:
+    """Changes the files that have such rows, or leaves it to the outside system; None for a table by key."""
+    rewriting = _files(statement, word, context)
+    if rewriting is not None:
+        return _rewrite(statement, word, *rewriting, context)
+    return _by_condition(statement, word, context)
 
 
 def _by_key(
