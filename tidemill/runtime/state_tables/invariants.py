@@ -27,7 +27,8 @@ from tidemill.state.run import DUE
 Columns = Mapping[str, pa.Array]
 Broken = tuple[Mask, str, str]
 """Which rows break the state, by which column, and why."""
-_ROWS, _COUNT, _SUM, _DISTINCT, _ADDED = "COUNT(*)", "COUNT(", "SUM(", "(DISTINCT ", " SINCE "
+ROWS = "COUNT(*)"
+_COUNT, _SUM, _DISTINCT, _ADDED = "COUNT(", "SUM(", "(DISTINCT ", " SINCE "
 
 
 def is_derived(column: str, *, has_more: bool) -> bool:
@@ -73,11 +74,11 @@ def _changed(rows: Columns, there: Mask, stored: Columns) -> Iterator[Broken]:
 def _miscounted(rows: Columns, derived: Columns) -> Iterator[Broken]:
     counts = [name for name in rows if name.startswith(_COUNT) and name not in derived]
     for name in counts:
-        least, total = (1 if name == _ROWS else 0), _SUM + name.removeprefix(_COUNT)
+        least, total = (1 if name == ROWS else 0), _SUM + name.removeprefix(_COUNT)
         count = pc.fill_null(rows[name], 0 if _ADDED in name else -1)
         yield _mask(pc.less(count, least)), name, f"must be {least} or more"
-        if _ROWS in counts:
-            yield _mask(pc.greater(count, rows[_ROWS])), name, f"counts more rows than '{_ROWS}'"
+        if ROWS in counts:
+            yield _mask(pc.greater(count, rows[ROWS])), name, f"counts more rows than '{ROWS}'"
         if total in rows:
             lacks = pc.and_(pc.greater(count, 0), pc.is_null(rows[total]))
             yield _mask(lacks), total, f"must not be NULL where '{name}' is more than 0"

@@ -7,6 +7,7 @@ Families of tables (see ``state.layout``):
 - *Multisets*: the partition's table is written anew with the rows' weights. A growing multiset cannot take
   rows back otherwise.
 - *Rows of inputs* in a new savepoint: the operator takes them in (``intake``).
+- *Open sessions*: records with the bounds of the session, which is kept beside them (``sessions``).
 
 Rows are in the order of the layout's codes, which are computed here; ``check`` says what must hold of them.
 """
@@ -42,6 +43,7 @@ from tidemill.runtime.state_tables.invariants import (
     check_required,
     check_times,
 )
+from tidemill.runtime.state_tables.sessions import BOUNDS, SessionRules
 from tidemill.state.layout import Layout
 from tidemill.state.lookup import Answers
 from tidemill.state.run import DUE, HASH, WEIGHT
@@ -80,6 +82,7 @@ class TableRules:
       its ``followers``.
     - ``intake``: the operator takes in the rows itself.
     - ``windows``: each row is one of these windows, by its end.
+    - ``sessions``: each row is an open session.
     """
 
     layout: Layout
@@ -93,6 +96,7 @@ class TableRules:
     told: tuple[Told, ...] | None = None
     intake: Intake | None = None
     windows: Assigner | None = None
+    sessions: SessionRules | None = None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -142,7 +146,8 @@ class StateWriter:
         """The stored columns, by their stored names and of their types; others are NULL."""
         own = dict(zip(self.columns, table.columns, strict=False))
         weight = [pa.field(WEIGHT, pa.int64())] if self.layout.additive else []
-        fields = (*self.layout.identity, *self.layout.columns, *weight)
+        beside = BOUNDS if self.rules.sessions is not None else ()
+        fields = (*self.layout.identity, *self.layout.columns, *beside, *weight)
         arrays = [own[f.name].cast(f.type) if f.name in own else pa.nulls(len(table), f.type) for f in fields]
         return pa.table(arrays, names=[f.name for f in fields])
 
@@ -171,6 +176,8 @@ class StateWriter:
             self._take_in(self.rules.intake, store, rows)
         elif self.layout.additive:
             self._count_anew(store, *self._ordered(rows, _deletes(given)))
+        elif self.rules.sessions is not None:
+            self._put_sessions(self.rules.sessions, store, rows, _deletes(given))
         else:
             self._replace(store, *self._ordered(rows, _deletes(given)))
         return {"rows": len(rows), "part": number, "groups": [first, stop], "manifest": store.flush()}
@@ -224,6 +231,15 @@ class StateWriter:
             store.table(self.layout).put(codes, columns, gone)
         if gone is not None:
             self._follow(store, rows.filter(pa.array(gone)))
+
+    def _put_sessions(
+        self, sessions: SessionRules, store: StateStore, given: pa.Table, deletes: Mask
+    ) -> None:
+        rows, deletes = self._ordered(sessions.named(given, store), deletes)
+        found = sessions.of(rows, self._hashes(rows), store)
+        self._replace(store, rows, deletes)
+        self._check(rows, found.broken(deletes))
+        found.put(deletes)
 
     def _found(self, store: StateStore, rows: pa.Table, dues: Ints, codes: Hashes) -> Answers:
         identity = self._of(rows, (*self.layout.keys, *self.layout.values))
