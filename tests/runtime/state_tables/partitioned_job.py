@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import astuple, dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
@@ -14,10 +14,11 @@ import pyarrow as pa
 from tests.operators.epochs import TINY
 from tidemill.changelog.columns import single
 from tidemill.changelog.hashing import hash_columns
-from tidemill.changelog.rowkind import RowKind
+from tidemill.changelog.rowkind import INSERT_ONLY, RowKind
 from tidemill.changelog.watermarks import NONE
 from tidemill.files.storage import Storage
 from tidemill.operators.api import EpochContext, Evolving, OperatorSpec
+from tidemill.runtime import graph as g
 from tidemill.runtime.checkpoint.epochs import EpochCommit, recorded
 from tidemill.runtime.checkpoint.identity import JobIdentity
 from tidemill.runtime.checkpoint.operator_schema import OperatorSchema
@@ -31,7 +32,9 @@ from tidemill.runtime.state_tables.naming import (
     state_files,
     told_layout,
 )
+from tidemill.runtime.state_tables.new_tables import NewTable, new_tables
 from tidemill.runtime.state_tables.source import StateReader
+from tidemill.runtime.state_tables.writer import StateWriter
 from tidemill.state.slices import KEY_GROUP_BITS, Slice, key_groups, resliced
 from tidemill.state.store import StateStore
 from tidemill.types.logical import Field
@@ -81,21 +84,7 @@ class PartitionedJob:
         self.slices, self.mark, self.number = held, mark, self.number + 1
         return pa.concat_tables(outputs)
 
-    def savepoint(self, place: Path, gap: int = 0, types: Mapping[str, str] | None = None) -> Savepoint:
-        assert isinstance(self.spec, Evolving)
-        schema = OperatorSchema(
-            kind="window-aggregate",
-            text="windows",
-            rows="",
-            identity="",
-            keys=self.keys,
-            tables={layout.name: layout.described for layout in self.spec.evolving},
-            types=dict(types or {}),
-            gap=gap,
-        )
-        identity = JobIdentity(
-            job_id="j", fingerprint="f", nodes={}, operators={OPERATOR: "x"}, schema={OPERATOR: schema}
-        )
+    def savepoint(self, place: Path, gap: int = 0) -> Savepoint:
         commit = EpochCommit(
             epoch=self.number - 1,
             time=5,
@@ -104,10 +93,71 @@ class PartitionedJob:
             tokens={},
             watermarks={} if self.mark == NONE else {OPERATOR: self.mark},
         )
-        Snapshot(identity=identity, commit=commit, checkpoint=Storage(str(self.root))).write(
-            Storage(str(place))
-        )
+        checkpoint = Storage(str(self.root))
+        Snapshot(identity=self.identity(gap), commit=commit, checkpoint=checkpoint).write(Storage(str(place)))
         return Savepoint.open(Storage(str(place)))
+
+    def identity(self, gap: int = 0) -> JobIdentity:
+        """``gap``: of sessions, as the schema says it."""
+        assert isinstance(self.spec, Evolving)
+        schema = OperatorSchema(
+            kind="window-aggregate",
+            text="windows",
+            rows="",
+            identity="",
+            keys=self.keys,
+            tables={layout.name: layout.described for layout in self.spec.evolving},
+            gap=gap,
+        )
+        return JobIdentity(
+            job_id="j", fingerprint="f", nodes={}, operators={OPERATOR: "x"}, schema={OPERATOR: schema}
+        )
+
+    def new_tables(self, watermark: int, gap: int = 0) -> dict[str, NewTable]:
+        """What must be given to build the state of the job, whose time has come to ``watermark``."""
+        read = g.Read(columns=(), kinds=INSERT_ONLY, sequenced=False, source="s", schema="")
+        node = g.Keyed(
+            columns=(),
+            kinds=INSERT_ONLY,
+            sequenced=False,
+            operator=OPERATOR,
+            spec=self.spec,
+            ports=(g.Port(input=read, references=(), columns=(), keys=self.keys, timed=True),),
+            schema="",
+        )
+        marks = {} if watermark == NONE else {OPERATOR: watermark}
+        return new_tables(Storage(str(self.root)), self.identity(gap), [node], marks)
+
+    def built(
+        self, given: Mapping[str, list[dict[str, Any]]], watermark: int, gap: int = 0
+    ) -> PartitionedJob:
+        """The job as it begins with state of these rows, by table; columns by their stored names."""
+        slices: dict[int, tuple[Slice, ...]] = {}
+        for name, new in self.new_tables(watermark, gap).items():
+            rows, columns = given[name], [c for c in new.columns if c.stored not in new.optional]
+            table = pa.table(
+                [pa.array([row[c.stored] for row in rows], arrow_type(c.type)) for c in columns],
+                names=[c.stored for c in columns],
+            )
+            parts = tuple(
+                (n, *key_groups(n, self.partitions), tuple(map(astuple, slices.get(n, ()))))
+                for n in range(self.partitions)
+            )
+            writer = StateWriter(
+                root=Storage(str(self.root / "state")),
+                operator=OPERATOR,
+                shown=name,
+                rules=new.rules,
+                names={c.stored: c.name for c in new.table.columns},
+                parts=parts,
+                columns=tuple(table.column_names),
+                epoch=1,
+                now=5,
+            )
+            batches = writer.write(list(writer.route(table.combine_chunks().to_batches())))
+            for token in (json.loads(t) for batch in batches for t in batch.column(0).to_pylist()):
+                slices[token["part"]] = (Slice(token["manifest"], *token["groups"]),)
+        return replace(self, slices=slices, mark=watermark, number=2)
 
     def going_on(self, savepoint: Savepoint, root: Path, partitions: int) -> PartitionedJob:
         """The job again, from ``savepoint`` at ``root``, in other partitions."""

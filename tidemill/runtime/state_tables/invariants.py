@@ -14,6 +14,7 @@ Of all rows: no column is NULL whose type in the query is NOT NULL, and a row is
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import dataclass
 
 import numpy as np
 import pyarrow as pa
@@ -22,6 +23,7 @@ import pyarrow.compute as pc
 from tidemill.changelog.columns import Mask, vector
 from tidemill.changelog.values import rows_same
 from tidemill.operators.window.assigners.assigner import Assigner
+from tidemill.operators.window.clock import Clock
 from tidemill.state.run import DUE
 
 Columns = Mapping[str, pa.Array]
@@ -47,10 +49,23 @@ def check_times(rows: Columns, name: str) -> Iterator[Broken]:
     yield _mask(pc.less(pc.fill_null(rows[name], 0), 1)), name, "must be 1 or more"
 
 
-def check_ends(rows: Columns, windows: Assigner) -> Iterator[Broken]:
-    """A slice is due when it ends, in milliseconds."""
-    ends = vector(rows[DUE]).values
-    yield windows.slice_ends(ends - 1) != ends, DUE, "must be the end of a window, in milliseconds"
+@dataclass(frozen=True, slots=True, kw_only=True)
+class OpenWindows:
+    """The windows of an operator whose time has come to ``watermark``."""
+
+    windows: Assigner
+    clock: Clock
+    watermark: int
+
+    def broken(self, rows: Columns) -> Iterator[Broken]:
+        """A slice is due when it ends, in milliseconds, and a window that has it is open."""
+        ends, windows = vector(rows[DUE]).values, self.windows
+        what = "window" if windows.whole else "slice of the windows"
+        yield windows.slice_ends(ends - 1) != ends, DUE, f"must be the end of a {what}, in milliseconds"
+        last = windows.last_ends(ends)
+        yield last < windows.first_ends(ends), DUE, "is the end of a slice that no window has"
+        over = last <= self.clock.ended(self.watermark)
+        yield over, DUE, "has passed: all windows that have the rows ended before the watermark"
 
 
 def check_records(rows: Columns, there: Mask, stored: Columns) -> Iterator[Broken]:

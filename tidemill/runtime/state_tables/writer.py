@@ -34,11 +34,10 @@ from tidemill.errors import TidemillError, ValidationError
 from tidemill.files.storage import Storage
 from tidemill.operators.aggregates.extreme import Extreme, as_array
 from tidemill.operators.api import EpochContext
-from tidemill.operators.window.assigners.assigner import Assigner
 from tidemill.runtime.state_tables.intake import Intake
 from tidemill.runtime.state_tables.invariants import (
     Broken,
-    check_ends,
+    OpenWindows,
     check_records,
     check_required,
     check_times,
@@ -81,7 +80,9 @@ class TableRules:
     - ``told``: columns that are compared with other tables; all rows of a table are written after the rows of
       its ``followers``.
     - ``intake``: the operator takes in the rows itself.
-    - ``windows``: each row is one of these windows, by its end.
+    - ``windows``: each row is of a slice of these windows, by its end.
+    - ``none``: counts that are 0 in all rows, because the values of ``sets`` tell them.
+    - ``sets``: tables of the values of the same slices; all rows are written after these.
     - ``sessions``: each row is an open session.
     """
 
@@ -95,7 +96,9 @@ class TableRules:
     kept: str = ""
     told: tuple[Told, ...] | None = None
     intake: Intake | None = None
-    windows: Assigner | None = None
+    windows: OpenWindows | None = None
+    none: frozenset[str] = frozenset()
+    sets: tuple[Layout, ...] = ()
     sessions: SessionRules | None = None
 
 
@@ -149,7 +152,9 @@ class StateWriter:
         beside = BOUNDS if self.rules.sessions is not None else ()
         fields = (*self.layout.identity, *self.layout.columns, *beside, *weight)
         arrays = [own[f.name].cast(f.type) if f.name in own else pa.nulls(len(table), f.type) for f in fields]
-        return pa.table(arrays, names=[f.name for f in fields])
+        names, none = [f.name for f in fields], self.rules.none
+        filled = [a.fill_null(0) if n in none else a for n, a in zip(names, arrays, strict=True)]
+        return pa.table(filled, names=names)
 
     def _of(self, table: pa.Table, fields: Iterable[pa.Field]) -> list[pa.Array]:
         return [single(table.column(f.name)) for f in fields]
@@ -174,6 +179,8 @@ class StateWriter:
         )
         if self.rules.intake is not None:
             self._take_in(self.rules.intake, store, rows)
+        elif self.layout.additive and self.layout.by_time:
+            self._put_values(store, self._ordered(rows, _deletes(given))[0])
         elif self.layout.additive:
             self._count_anew(store, *self._ordered(rows, _deletes(given)))
         elif self.rules.sessions is not None:
@@ -223,6 +230,8 @@ class StateWriter:
         self._check(rows, self._broken(rows, deletes, found))
         if self.rules.told is not None:
             self._compare(store, rows)
+        for layout in self.rules.sets:
+            self._check_slices(store, rows, layout)
         columns = {name: single(rows.column(name)) for name in rows.column_names if name != DUE}
         gone = deletes if deletes.any() else None
         if self.layout.by_time:
@@ -231,6 +240,30 @@ class StateWriter:
             store.table(self.layout).put(codes, columns, gone)
         if gone is not None:
             self._follow(store, rows.filter(pa.array(gone)))
+
+    def _put_values(self, store: StateStore, rows: pa.Table) -> None:
+        """Values of slices, each once; without a column of weights each has come once."""
+        if WEIGHT not in self.columns:
+            place = rows.schema.get_field_index(WEIGHT)
+            rows = rows.set_column(place, WEIGHT, pa.array(np.ones(len(rows), np.int64)))
+        columns = {name: single(rows.column(name)) for name in rows.column_names}
+        checks = [check_required(columns, self.rules.required), check_times(columns, WEIGHT)]
+        if self.rules.windows is not None:
+            checks.append(self.rules.windows.broken(columns))
+        self._check(rows, (each for check in checks for each in check))
+        del columns[DUE]
+        store.timeline(self.layout).put(self._dues(rows), self._codes(rows), columns)
+
+    def _check_slices(self, store: StateStore, rows: pa.Table, sets: Layout) -> None:
+        """Each slice of which values are given must be given itself."""
+        first, last = np.iinfo(np.int64).min, np.iinfo(np.int64).max - 1
+        names = [DUE, *(f.name for f in self.layout.keys)]
+        values = store.timeline(sets).range(int(first), int(last)).select(names)
+        both = pa.concat_tables([rows.select(names), values.cast(rows.select(names).schema)])
+        columns = self._of(both, (both.schema.field(name) for name in names))
+        lacks = group_rows(hash_columns(columns, len(both)), columns).heads >= len(rows)
+        if lacks.any():
+            raise ValidationError(f"'{self.shown}' lacks slices and keys that the table '{sets.name}' has.")
 
     def _put_sessions(
         self, sessions: SessionRules, store: StateStore, given: pa.Table, deletes: Mask
@@ -260,7 +293,7 @@ class StateWriter:
             payload = {f.name: columns[f.name] for f in self.layout.columns}
             broken.append(check_records(payload, there, stored))
         if self.rules.windows is not None:
-            broken.append(check_ends(columns, self.rules.windows))
+            broken.append(self.rules.windows.broken(columns))
         if self.rules.times:
             broken.append(check_times(columns, self.rules.times))
         for checks in broken:
