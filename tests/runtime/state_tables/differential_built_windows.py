@@ -83,7 +83,13 @@ def history(spec: WindowAggregateSpec, rows: list[Row], watermark: int) -> dict[
     records = [{**found, DUE: found["of"]} for found in aggregated(kept, end).values()]
     values = Counter((row[0], end(row), row[2]) for row in kept)
     sets = [{"k": k, DUE: due, "v": v, "$weight": n} for (k, due, v), n in values.items()]
-    return {TABLE: records, f"{TABLE}_sets_distinct_v": sets, f"{TABLE}_sets0": sets}
+    last = {due: int(spec.windows.last_ends(np.array([due]))[0]) for _, due, _ in values}
+    first: dict[Any, int] = {}
+    for key, due, value in values:
+        known = first.setdefault((key, last[due], value), due)
+        first[key, last[due], value] = min(known, due)
+    firsts = [{"k": k, DUE: e, "$value0": v, "$first": due} for (k, e, v), due in first.items()]
+    return {TABLE: records, f"{TABLE}_sets0": sets, f"{TABLE}_firsts0": firsts}
 
 
 def sessions_of(rows: list[Row], watermark: int) -> list[dict[str, Any]]:
@@ -134,6 +140,7 @@ KINDS = [
     *((name, _PLAIN) for name in ("hop", "hop, each slice in many", "hop that divides nothing", "tumble")),
     *((name, _PLAIN) for name in ("cumulate", "cumulate with a short step", "hop by months")),
     *((name, _DISTINCT) for name in ("tumble", "hop", "hop that divides nothing")),
+    *((name, _DISTINCT) for name in ("cumulate", "cumulate with a short step", "cumulate by months")),
 ]
 
 
@@ -230,10 +237,31 @@ def test_values_lie_in_slices_that_are_given(tmp_path: Path) -> None:
             job.built({TABLE: [record], values: given_values}, NONE)
 
 
+def test_a_slice_counts_the_values_that_it_has_first(tmp_path: Path) -> None:
+    """CUMULATE of 12 by 4: values of the steps before belong to the slice that is given."""
+    spec = spec_of(windows.WINDOWS["cumulate"], (windows.COUNT, windows.DISTINCT))
+    job = PartitionedJob(tmp_path, spec, ("k",), 1)
+    values = f"{TABLE}_firsts0"
+    record = {"k": "a", "COUNT(*)": 3, DUE: 8}
+    firsts = [{"k": "a", "$value0": n, "$first": due, DUE: 12} for n, due in ((1, 4), (2, 8))]
+    job = job.built({TABLE: [record, {**record, DUE: 12}], values: firsts}, 8)
+    output = job.step(table_of([]), END)
+    assert output.select(["n", "d"]).to_pylist() == [{"n": 6, "d": 2}]
+    for changed, why in (
+        ({"$first": 12}, "lacks slices and keys that the table"),
+        ({"$first": 3}, r"column '\$first' must be the end of a step of the window"),
+        ({"$first": 16}, r"column '\$first' must be the end of a step of the window"),
+        ({"$first": None}, r"column '\$first' must not be NULL"),
+        ({DUE: 8}, "column 'due' must be the end of the last window of the value"),
+    ):
+        with pytest.raises(WorkerError, match=why):
+            job.built({TABLE: [record], values: [{**firsts[0], **changed}]}, 7)
+
+
 @pytest.mark.parametrize(
     ("name", "calls", "why"),
     [
-        ("cumulate", _DISTINCT, "CUMULATE keeps DISTINCT values with the first step that has them"),
+        ("cumulate", (windows.TOTAL,), "CUMULATE keeps more of DISTINCT values than their number"),
         (
             "hop",
             (_LIST,),

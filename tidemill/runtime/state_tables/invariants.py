@@ -24,6 +24,7 @@ from tidemill.changelog.columns import Mask, vector
 from tidemill.changelog.values import rows_same
 from tidemill.operators.window.assigners.assigner import Assigner
 from tidemill.operators.window.clock import Clock
+from tidemill.operators.window.store.first_slice_distinct import FIRST
 from tidemill.state.run import DUE
 
 Columns = Mapping[str, pa.Array]
@@ -66,6 +67,11 @@ class OpenWindows:
         yield last < windows.first_ends(ends), DUE, "is the end of a slice that no window has"
         over = last <= self.clock.ended(self.watermark)
         yield over, DUE, "has passed: all windows that have the rows ended before the watermark"
+        if FIRST in rows:
+            first = vector(rows[FIRST].fill_null(0)).values
+            yield last != ends, DUE, "must be the end of the last window of the value, in milliseconds"
+            apart = (windows.slice_ends(first - 1) != first) | (windows.last_ends(first) != ends)
+            yield apart, FIRST, "must be the end of a step of the window, in milliseconds"
 
 
 def check_records(rows: Columns, there: Mask, stored: Columns) -> Iterator[Broken]:

@@ -139,12 +139,10 @@ def _windows(
     operator: OperatorState, node: g.Keyed, spec: WindowAggregateSpec, watermark: int
 ) -> Iterator[NewTable]:
     """Tables by slice: of values first, as slices are compared with them."""
-    pieces, sets = spec.pieces, {values.layout.name: values.layout for values in spec.sets}
+    pieces, values = spec.pieces, {layout.name: layout for layout in spec.evolving[1:]}
     text = f"State of {operator.name}, {operator.text}, cannot be built"
-    if spec.firsts is not None:
-        raise NotSupportedError(f"{text}: CUMULATE keeps DISTINCT values with the first step that has them.")
     plain = isinstance(pieces, Accumulated) and not (spec.retracts or isinstance(spec, SharedValuesSpec))
-    if not plain or spec.evolving != (pieces.layout, *sets.values()):
+    if not plain or spec.trigger.repeats:
         raise NotSupportedError(f"{text}: it has more than accumulators and values of append-only rows.")
     if spec.attached:
         raise NotSupportedError(f"{text}: its rows come with their windows.")
@@ -155,13 +153,13 @@ def _windows(
         )
     _check_aggregation(operator, node, spec.group, tuple(name for name, _ in spec.keys))
     windows = OpenWindows(windows=spec.windows, clock=spec.clock, watermark=watermark)
-    told = _told_by_sets(spec)
+    told, firsts = _told_by_values(spec), _firsts(operator, spec)
     for table in sorted(operator.tables, key=lambda t: t.stored == pieces.layout.name):
         required = tuple(c.stored for c in table.columns if c.required and c.stored != WEIGHT)
-        if table.stored in sets:
-            layout = sets[table.stored]
-            values = tuple(f.name for f in layout.values)
-            rules = TableRules(layout=layout, adds=True, required=(*values, *required), windows=windows)
+        if table.stored in values:
+            layout = values[table.stored]
+            own = tuple(f.name for f in (*layout.values, *layout.columns))
+            rules = TableRules(layout=layout, adds=True, required=(*own, *required), windows=windows)
         else:
             rules = TableRules(
                 layout=pieces.layout,
@@ -170,7 +168,8 @@ def _windows(
                 counts=True,
                 windows=windows,
                 none=frozenset(name for name in told if name.startswith("COUNT(")),
-                sets=tuple(sets.values()),
+                sets=tuple(layout for layout in values.values() if layout.additive),
+                firsts=firsts,
                 told=(),
             )
         yield NewTable(
@@ -183,11 +182,31 @@ def _windows(
         )
 
 
-def _told_by_sets(spec: WindowAggregateSpec) -> frozenset[str]:
-    """The columns of slices that hold nothing, as windows count the values of their slices."""
-    marks = {values.view.column for values in spec.sets}
+def _told_by_values(spec: WindowAggregateSpec) -> frozenset[str]:
+    """The columns of slices that follow from the tables of values: they hold nothing where windows count the
+    values of their slices, and else the values that a slice has first."""
+    marks = {view.column for view in spec.distinct.views.values()} if spec.distinct else set()
     told = (a for a in spec.group.aggregates if a.spec.filter in marks)
     return frozenset(f.name for a in told for accumulator in a.accumulators for f in accumulator.fields)
+
+
+def _firsts(operator: OperatorState, spec: WindowAggregateSpec) -> dict[str, Layout]:
+    """By columns of slices that count values the tables that have these with their first slices."""
+    firsts = spec.firsts
+    if firsts is None:
+        return {}
+    views = {view.column: view for view in firsts.views.values()}
+    found: dict[str, Layout] = {}
+    for aggregate in spec.group.aggregates:
+        for accumulator in aggregate.accumulators if aggregate.spec.filter in views else ():
+            if not isinstance(accumulator, CountAccumulator):
+                raise NotSupportedError(
+                    f"State of {operator.name}, {operator.text}, cannot be built: CUMULATE keeps more of "
+                    "DISTINCT values than their number."
+                )
+            layout = views[aggregate.spec.filter or ""].layout(firsts.fields)
+            found |= {f.name: layout for f in accumulator.fields}
+    return found
 
 
 def _sessions(

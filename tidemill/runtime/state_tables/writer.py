@@ -17,7 +17,7 @@ from __future__ import annotations
 import json
 import uuid
 from collections.abc import Iterable, Iterator, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any
 
 import numpy as np
@@ -29,11 +29,13 @@ from tidemill.changelog.grouping import Groups, group_rows
 from tidemill.changelog.hashing import hash_columns
 from tidemill.changelog.rowkind import KIND_COLUMN, RowKind
 from tidemill.changelog.values import rows_same
+from tidemill.changelog.watermarks import END, NONE
 from tidemill.connectors.worker_errors import WorkerError
 from tidemill.errors import TidemillError, ValidationError
 from tidemill.files.storage import Storage
 from tidemill.operators.aggregates.extreme import Extreme, as_array
 from tidemill.operators.api import EpochContext
+from tidemill.operators.window.store.first_slice_distinct import FIRST
 from tidemill.runtime.state_tables.intake import Intake
 from tidemill.runtime.state_tables.invariants import (
     Broken,
@@ -51,6 +53,7 @@ from tidemill.state.store import StateStore
 from tidemill.state.timeline import by_time_order
 
 PART = "part"
+ALL_TIMES = NONE, END - 1
 _UNKNOWN = "is not in the state: rows of this table can only be changed"
 Part = tuple[int, int, int, tuple[tuple[str, int, int], ...]]
 """A partition: its number, its first key group, the one after its last, its slices."""
@@ -83,6 +86,7 @@ class TableRules:
     - ``windows``: each row is of a slice of these windows, by its end.
     - ``none``: counts that are 0 in all rows, because the values of ``sets`` tell them.
     - ``sets``: tables of the values of the same slices; all rows are written after these.
+    - ``firsts``: tables of values with the first slice that has them, by the columns that count these values.
     - ``sessions``: each row is an open session.
     """
 
@@ -99,6 +103,7 @@ class TableRules:
     windows: OpenWindows | None = None
     none: frozenset[str] = frozenset()
     sets: tuple[Layout, ...] = ()
+    firsts: Mapping[str, Layout] = field(default_factory=dict)
     sessions: SessionRules | None = None
 
 
@@ -232,6 +237,9 @@ class StateWriter:
             self._compare(store, rows)
         for layout in self.rules.sets:
             self._check_slices(store, rows, layout)
+        for name, layout in self.rules.firsts.items():
+            count = pa.array(self._first_values(store, rows, layout), pa.int64())
+            rows = rows.set_column(rows.schema.get_field_index(name), name, count)
         columns = {name: single(rows.column(name)) for name in rows.column_names if name != DUE}
         gone = deletes if deletes.any() else None
         if self.layout.by_time:
@@ -256,14 +264,37 @@ class StateWriter:
 
     def _check_slices(self, store: StateStore, rows: pa.Table, sets: Layout) -> None:
         """Each slice of which values are given must be given itself."""
-        first, last = np.iinfo(np.int64).min, np.iinfo(np.int64).max - 1
         names = [DUE, *(f.name for f in self.layout.keys)]
-        values = store.timeline(sets).range(int(first), int(last)).select(names)
+        values = store.timeline(sets).range(*ALL_TIMES).select(names)
         both = pa.concat_tables([rows.select(names), values.cast(rows.select(names).schema)])
         columns = self._of(both, (both.schema.field(name) for name in names))
         lacks = group_rows(hash_columns(columns, len(both)), columns).heads >= len(rows)
         if lacks.any():
             raise ValidationError(f"'{self.shown}' lacks slices and keys that the table '{sets.name}' has.")
+
+    def _first_values(self, store: StateStore, rows: pa.Table, firsts: Layout) -> Ints:
+        """By slice the number of values that it has first: of slices that are one, all of theirs."""
+        assert self.rules.windows is not None
+        names = [DUE, *(f.name for f in self.layout.keys)]
+        values = store.timeline(firsts).range(*ALL_TIMES)
+        both = pa.concat_tables([rows.select(names), values.select(names).cast(rows.select(names).schema)])
+        windows = self.rules.windows.windows.last_ends(vector(single(both.column(DUE))).values)
+        columns = [pa.array(windows), *(single(both.column(name)) for name in names[1:])]
+        groups = group_rows(hash_columns(columns, len(both)), columns)
+        owner = np.empty(len(both), np.int64)
+        owner[groups.order] = groups.ids()
+        time = vector(single(both.column(DUE))).values.copy()
+        time[len(rows) :] = vector(single(values.column(FIRST))).values
+        is_slice = np.arange(len(both)) < len(rows)
+        order = np.lexsort((is_slice, time, owner))
+        ahead = np.where(is_slice[order], np.arange(len(both)), len(both))
+        ahead = np.minimum.accumulate(ahead[::-1])[::-1]
+        of = order[np.minimum(ahead, len(both) - 1)]
+        lacks = (ahead == len(both)) | (owner[of] != owner[order])
+        if lacks.any():
+            raise ValidationError(f"'{self.shown}' lacks slices and keys that the table '{firsts.name}' has.")
+        counts: Ints = np.bincount(of[~is_slice[order]], minlength=len(rows))
+        return counts
 
     def _put_sessions(
         self, sessions: SessionRules, store: StateStore, given: pa.Table, deletes: Mask
