@@ -57,6 +57,8 @@ class _OnceForAll:
     ends: Ints
 
     def take(self, rows: Ints) -> Ints:
+        if len(self.times) == 1:
+            return np.full(len(rows), self.times[0])
         return self.times[np.searchsorted(self.ends, rows, "right")]
 
     def ranges(self, times: Ints) -> tuple[Ints, Ints]:

@@ -61,14 +61,15 @@ class Queries:
         dues = reader.dues
         if self.dues is None or dues is None:
             return np.searchsorted(reader.hashes, self.hashes, side)
-        start, stop = dues.ranges(self.dues)
         turns = np.flatnonzero(np.append(True, self.dues[1:] != self.dues[:-1]))
+        start, stop = dues.ranges(self.dues[turns])
+        ends = np.append(turns[1:], len(self))
+        found = np.repeat(start, ends - turns)
         if len(turns) > _FEW_TIMES:
-            return _bisected(reader.hashes, self.hashes, start, stop, side)
-        for first, last in zip(turns, [*turns[1:], len(self)], strict=True):
-            part = reader.hashes[start[first] : stop[first]]
-            start[first:last] += np.searchsorted(part, self.hashes[first:last], side)
-        return start
+            return _bisected(reader.hashes, self.hashes, found, np.repeat(stop, ends - turns), side)
+        for first, end, low, high in zip(turns, ends, start, stop, strict=True):
+            found[first:end] += np.searchsorted(reader.hashes[low:high], self.hashes[first:end], side)
+        return found
 
     def matches(self, reader: RunReader, rows: Ints, queries: Ints) -> Mask:
         """Whether ``rows`` (some may be beyond the end) have the code of ``queries``."""
@@ -87,9 +88,8 @@ def _between(values: Values, lo: Any, hi: Any) -> slice:
 
 
 def _bisected(hashes: Hashes, targets: Hashes, low: Ints, high: Ints, side: str) -> Ints:
-    """``searchsorted`` of each wanted value in a range of its own."""
+    """``searchsorted`` of each wanted value in a range of its own; changes the ranges."""
     before = np.less if side == "left" else np.less_equal
-    low, high = low.copy(), high.copy()
     while (open_ := np.flatnonzero(low < high)).size:
         middle = (low[open_] + high[open_]) >> 1
         below = before(hashes[middle], targets[open_])

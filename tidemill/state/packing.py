@@ -123,7 +123,10 @@ def taken_vec(field: pa.Field, column: pa.Array, rows: Ints) -> Vec:
     part = vector(column.take(pa.array(rows))) if is_bits else vector(column).take(rows)
     base, step = _steps(field)
     values = part.values.astype(dtype_of(unpacked_type(field)) or part.values.dtype, copy=False)
-    return Vec(values if (base, step) == (0, 1) else values * step + base, part.valid)
+    if (base, step) != (0, 1):
+        values *= step
+        values += base
+    return Vec(values, part.valid)
 
 
 def _widened(field: pa.Field, column: pa.ChunkedArray, kind: pa.DataType) -> pa.ChunkedArray:
