@@ -87,6 +87,8 @@ def unpacked_type(field: pa.Field) -> pa.DataType:
 def unpacked(table: pa.Table) -> pa.Table:
     """The same rows without packed columns."""
     fields = [pa.field(f.name, unpacked_type(f)) for f in table.schema]
+    if all(f.type == stored.type for f, stored in zip(fields, table.schema, strict=True)):
+        return table
     columns = [
         _widened(packed_field, c, f.type)
         for packed_field, f, c in zip(table.schema, fields, table.columns, strict=True)
@@ -189,10 +191,9 @@ def _step(column: pa.Array, least: int, most: int) -> int:
     not all distances, it is 1."""
     if most - least >= 1 << 62:
         return 1
-    distances = pc.subtract(column.drop_null(), least)
-    values = vector(distances).values
-    step = gcd(most - least, int(np.gcd.reduce(values[_sample(len(values))])))
-    return step if step and not (values % step).any() else 1
+    values = vector(column.drop_null()).values
+    step = gcd(most - least, int(np.gcd.reduce(values[_sample(len(values))] - least)))
+    return step if step > 1 and not ((values - least) % step).any() else 1
 
 
 def _bits(kind: pa.DataType, column: pa.Array) -> int:
