@@ -142,7 +142,7 @@ SOURCES = (
         "EXCEPT turned", TWO.format("EXCEPT"), "SELECT j FROM r EXCEPT SELECT k FROM t", r"\(k, k\).*\(j, j\)"
     ),
     Change("INTERSECT ALL", TWO.format("INTERSECT"), TWO.format("INTERSECT ALL"), "LeftSemiJoin.*vcol_left"),
-    Change("a scalar subquery", WITH_ONE.format("MAX"), WITH_ONE.format("MIN"), r"was MAX\(x\), now it is MIN"),
+    Change("a scalar subquery", WITH_ONE.format("MAX"), WITH_ONE.format("MIN"), r"was MAX\(x\), now it is"),
     Change("a filter before a sink", DIRECT, DIRECT + " WHERE b > 1", r"where=\[>\(b, 1\)\]"),
     Change(
         "the primary key of a sink that keeps rows",
