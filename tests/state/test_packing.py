@@ -23,10 +23,12 @@ from tidemill.state.packing import packed, taken, unpacked, unpacked_bytes
 from tidemill.state.spine import SpineOptions
 from tidemill.state.storage import StateFiles
 from tidemill.state.store import StateStore
+from tidemill.state.timeline import by_time_order
 
 INTEGERS = (pa.int8(), pa.int16(), pa.int32(), pa.int64())
 TEXTS = (pa.string(), pa.binary())
 DAY, MINUTE = 1_714_521_600_000, 60_000
+AT = pa.field("at", pa.int64())
 EDGES = [0, 1, -1, 2, *(s * (1 << b) + d for b in (7, 15, 31) for s in (1, -1) for d in (-1, 0, 1))]
 
 
@@ -302,6 +304,28 @@ def test_the_first_slices_of_values_take_little(tmp_path: Path) -> None:
     manifest = store.flush()
     assert manifest is not None
     assert 15 * ROWS < _size(tmp_path, manifest) < 16 * ROWS
+
+
+@pytest.mark.parametrize("times", [3, 500])
+@pytest.mark.parametrize("gain", [None, 0.1])
+def test_many_times_are_looked_up(tmp_path: Path, gain: float | None, times: int) -> None:
+    """Queries of few times and of many are searched in two ways, in plain runs and in packed ones."""
+    layout = Layout(name="t", keys=(pa.field("k", pa.int64()),), columns=(AT,), by_time=True)
+    options = SpineOptions(packed_rows=1 << 40) if gain is None else SpineOptions(packed_gain=gain)
+    keys = np.arange(ROWS)
+    dues, held = DAY + keys * 7 % times, pa.array(DAY + keys * MINUTE)
+    store = StateStore.open(str(tmp_path), "op", 0, None, 0, options=options)
+    hashes = hash_columns([pa.array(keys)], ROWS)
+    store.timeline(layout).put(dues, hashes, {"k": pa.array(keys), "at": held})
+    manifest = store.flush()
+    table = StateStore.open(str(tmp_path), "op", 0, manifest, 1, options=options).timeline(layout)
+    sought = np.concatenate([dues[::2], dues[1::2] + 1])
+    wanted = np.concatenate([keys[::2], keys[1::2]])
+    hashes = hash_columns([pa.array(wanted)], ROWS)
+    order = by_time_order(sought, hashes)
+    found = table.lookup(sought[order], hashes[order], [pa.array(wanted[order])])
+    expected = [DAY + k * MINUTE if k % 2 == 0 else None for k in wanted[order].tolist()]
+    assert found.array("at").to_pylist() == expected
 
 
 def test_a_few_rows_stay_plain(tmp_path: Path) -> None:
