@@ -26,6 +26,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 from decimal import Decimal
+from functools import cached_property
 
 import pyarrow as pa
 
@@ -44,7 +45,7 @@ VERSION = b"tidemill.version"
 """Metadata of a field whose values mean something else than under the same name and type before."""
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@dataclass(frozen=True, kw_only=True)
 class Layout:
     """``ttl`` is in milliseconds; 0 keeps rows forever. Only records have a TTL: a multiset expires with
     its record. ``growing``: the multiset only gets new rows, and is read by key (``StateTable.pieces``,
@@ -89,7 +90,7 @@ class Layout:
         keys, values = (tuple(f.name for f in fields) for fields in (self.keys, self.values))
         return TableShape(keys=keys, values=values, ttl=self.ttl)
 
-    @property
+    @cached_property
     def schema(self) -> pa.Schema:
         """The columns of a run."""
         fields = [pa.field(HASH, pa.uint64()), *self._fields]
@@ -101,7 +102,7 @@ class Layout:
             fields.append(pa.field(TIME, pa.int64()))
         return pa.schema([f.with_nullable(True).remove_metadata() for f in fields])
 
-    @property
+    @cached_property
     def described(self) -> dict[str, str]:
         """Per column the description that all runs must agree on: its type and, if a field declares one,
         its version."""
