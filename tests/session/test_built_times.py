@@ -91,8 +91,11 @@ SHAPES = {
     "CUMULATE": "CUMULATE(TABLE o, DESCRIPTOR(ts), INTERVAL '30' MINUTE, INTERVAL '2' HOUR)",
     "SESSION": "SESSION(TABLE o PARTITION BY city, DESCRIPTOR(ts), INTERVAL '20' MINUTE)",
     "TUMBLE": "TUMBLE(TABLE o, DESCRIPTOR(ts), INTERVAL '1' HOUR)",
+    "VISIT": "SESSION(TABLE o PARTITION BY city, DESCRIPTOR(ts), INTERVAL '25' MINUTE)",
 }
-CALLS = dict.fromkeys(SHAPES, "SUM(price)") | {"TUMBLE": "CAST(COUNT(DISTINCT price) AS INT)"}
+CALLS = dict.fromkeys(SHAPES, "SUM(price)") | dict.fromkeys(
+    ("TUMBLE", "VISIT"), "CAST(COUNT(DISTINCT price) AS INT)"
+)
 _INSERTS = " ".join(
     f"INSERT INTO {kind.lower()}s SELECT city, window_start, window_end, COUNT(*), {CALLS[kind]} "
     f"FROM TABLE({window}) GROUP BY city, window_start, window_end;"
@@ -114,17 +117,24 @@ def slices(number: int, size: int, after: str, calls: str) -> str:
      GROUP BY city, window_start, window_end)"""
 
 
+def opened(number: int, kind: str, calls: str, values: str) -> str:
+    """The table of sessions that are open at half past one, or of their ``values`` with their weights."""
+    columns = "price, weight" if values else ", ".join(f"`{c}`" for c in calls.split(", "))
+    of = f"city, window_start, window_end{values and ', '}{values}"
+    return f"""window_aggregate_{number} (city, session_start, session_end, {columns}) AS (SELECT * FROM (
+     SELECT city, {millis("window_start")}, {millis("window_end")} AS e, {calls}
+     FROM TABLE({SHAPES[kind]}) GROUP BY {of})
+     WHERE e > {millis("TIMESTAMP '2024-01-01 01:30:00'")} + 1)"""
+
+
 EACH_STATE = f"""{slices(1, 30, "01:00:00", "SUM(price), COUNT(*)")},
 {slices(2, 30, "00:00:00", "SUM(price), COUNT(*)")},
-window_aggregate_3 (city, session_start, session_end, `SUM(price)`, `COUNT(*)`) AS (SELECT * FROM (
- SELECT city, {millis("window_start")}, {millis("window_end")} AS e, SUM(price), COUNT(*)
- FROM TABLE({SHAPES["SESSION"]}) GROUP BY city, window_start, window_end)
- WHERE e > TIMESTAMPDIFF(SECOND, TIMESTAMP '1970-01-01 00:00:00', TIMESTAMP '2024-01-01 01:30:00.001')
-  * CAST(1000 AS BIGINT)),
+{opened(3, "SESSION", "SUM(price), COUNT(*)", "")},
 {slices(4, 60, "01:30:00", "COUNT(*)")},
 window_aggregate_4_sets_distinct_price (city, due, price) AS (
  SELECT DISTINCT city, {millis("window_end")}, price {SLICES.format(size=60)}
- WHERE window_end > TIMESTAMP '2024-01-01 01:30:00')"""
+ WHERE window_end > TIMESTAMP '2024-01-01 01:30:00'),
+{opened(5, "VISIT", "price, COUNT(*)", "price")}"""
 
 
 def each_session(root: Path, name: str, **options: str) -> TableEnvironment:
@@ -183,9 +193,9 @@ def test_a_watermark_is_a_time(spark: SparkSession, root: Path) -> None:
             "CUMULATE keeps more of DISTINCT values than their number",
         ),
         (
-            "SELECT city, window_end, 1, COUNT(DISTINCT price) FROM TABLE(SESSION(TABLE o PARTITION BY city, "
-            "DESCRIPTOR(ts), INTERVAL '1' HOUR)) GROUP BY city, window_start, window_end",
-            "more than the accumulators",
+            "SELECT LISTAGG(city), window_end, 1, COUNT(*) FROM TABLE(SESSION(TABLE o PARTITION BY price, "
+            "DESCRIPTOR(ts), INTERVAL '1' HOUR)) GROUP BY price, window_start, window_end",
+            "more than accumulators and values",
         ),
         (
             "SELECT o.city, o.ts, 1, COUNT(*) FROM o LEFT JOIN c ON o.city = c.city AND "

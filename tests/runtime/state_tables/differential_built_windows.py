@@ -108,6 +108,15 @@ def sessions_of(rows: list[Row], watermark: int) -> list[dict[str, Any]]:
     return found
 
 
+def values_of(records: list[dict[str, Any]]) -> list[dict[str, Any]]:
+    """The values of sessions, with how often each is there."""
+    return [
+        {**record, "v": value, "$weight": count}
+        for record in records
+        for value, count in Counter(record["values"]).items()
+    ]
+
+
 def went_on(job: PartitionedJob, rows: list[Row], cuts: list[int], delay: int) -> list[list[tuple[Any, ...]]]:
     """What is shown in each epoch. Watermarks are ``delay`` behind the rows."""
     mark, shown = job.mark, []
@@ -174,6 +183,7 @@ def test_windows_go_on_as_those_that_read_the_rows(
         check_goes_on(job, built, before, later, watermark, cuts, delay)
 
 
+@pytest.mark.parametrize("calls", [_PLAIN, _DISTINCT])
 @settings(max_examples=examples(60), deadline=None)
 @given(
     before=rows_strategy,
@@ -184,6 +194,7 @@ def test_windows_go_on_as_those_that_read_the_rows(
     partitions=st.tuples(*[st.sampled_from([1, 3])] * 3),
 )
 def test_sessions_go_on_as_those_that_read_the_rows(
+    calls: tuple[AggregateSpec, ...],
     before: list[Row],
     later: list[Row],
     watermark: int,
@@ -191,12 +202,14 @@ def test_sessions_go_on_as_those_that_read_the_rows(
     delay: int,
     partitions: tuple[int, int, int],
 ) -> None:
-    calls = (windows.COUNT, windows.SUM, windows.LARGEST)
     spec = sessions.spec_of(calls, (("k", pa.string()),), False)
+    records = sessions_of(before, watermark)
+    if calls is _DISTINCT:
+        records = values_of(records)
     with TemporaryDirectory() as place:
         job = PartitionedJob(Path(place) / "read", spec, ("k",), partitions[0])
         new = PartitionedJob(Path(place) / "built", spec, ("k",), partitions[1])
-        built = new.built({TABLE: sessions_of(before, watermark)}, watermark, GAP)
+        built = new.built({TABLE: records}, watermark, GAP)
         built.partitions = partitions[2]
         check_goes_on(job, built, before, later, watermark, cuts, delay)
 

@@ -134,7 +134,8 @@ class PartitionedJob:
         """The job as it begins with state of these rows, by table; columns by their stored names."""
         slices: dict[int, tuple[Slice, ...]] = {}
         for name, new in self.new_tables(watermark, gap).items():
-            rows, columns = given[name], [c for c in new.columns if c.stored not in new.optional]
+            rows = given[name]
+            columns = [c for c in new.columns if not rows or c.stored in rows[0]]
             table = pa.table(
                 [pa.array([row[c.stored] for row in rows], arrow_type(c.type)) for c in columns],
                 names=[c.stored for c in columns],

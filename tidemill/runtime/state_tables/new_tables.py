@@ -146,6 +146,7 @@ def _windows(
         raise NotSupportedError(f"{text}: it has more than accumulators and values of append-only rows.")
     if spec.attached:
         raise NotSupportedError(f"{text}: its rows come with their windows.")
+    firsts = _firsts(operator, spec)
     if not spec.windows.whole and watermark == NONE:
         raise NotSupportedError(
             f"{text} without a watermark: its windows share rows with windows that have ended.",
@@ -153,7 +154,7 @@ def _windows(
         )
     _check_aggregation(operator, node, spec.group, tuple(name for name, _ in spec.keys))
     windows = OpenWindows(windows=spec.windows, clock=spec.clock, watermark=watermark)
-    told, firsts = _told_by_values(spec), _firsts(operator, spec)
+    told = _told_by_values(spec)
     for table in sorted(operator.tables, key=lambda t: t.stored == pieces.layout.name):
         required = tuple(c.stored for c in table.columns if c.required and c.stored != WEIGHT)
         if table.stored in values:
@@ -212,14 +213,17 @@ def _firsts(operator: OperatorState, spec: WindowAggregateSpec) -> dict[str, Lay
 def _sessions(
     operator: OperatorState, node: g.Keyed, spec: SessionAggregateSpec, watermark: int
 ) -> Iterator[NewTable]:
-    """The open sessions: their other tables follow from these rows."""
-    layout = spec.tables.counted
-    if spec.evolving != (layout,) or layout.additive or spec.retracts or spec.bucket:
+    """The open sessions, or the rows of each: their other tables follow from these."""
+    layout, keys = spec.tables.counted, tuple(name for name, _ in spec.keys)
+    if spec.trigger.repeats or spec.bucket or not spec.aggregates_rows_that_stay:
         raise NotSupportedError(
-            f"State of {operator.name}, {operator.text}, cannot be built: it has more than the "
-            "accumulators of append-only rows."
+            f"State of {operator.name}, {operator.text}, cannot be built: it has more than accumulators and "
+            "values of append-only rows."
         )
-    _check_aggregation(operator, node, spec.group, tuple(name for name, _ in spec.keys))
+    if layout.additive:
+        _check_keys(operator, node, keys)
+    else:
+        _check_aggregation(operator, node, spec.group, keys)
     (table,) = operator.tables
     yield NewTable(
         operator=operator,
@@ -227,12 +231,12 @@ def _sessions(
         rules=TableRules(
             layout=layout,
             adds=True,
-            required=tuple(c.stored for c in table.columns if c.required),
+            required=tuple(c.stored for c in table.columns if c.required and c.stored != WEIGHT),
             counts=True,
             sessions=SessionRules(keys=layout.keys, gap=spec.gap, watermark=watermark),
         ),
         columns=tuple(c for c in table.columns if c.role in _READ and c.stored != SESSION),
-        optional=_rests(spec.group),
+        optional=_rests(spec.group) | {WEIGHT},
         single=node.single,
     )
 
@@ -242,13 +246,17 @@ def _rests(spec: GroupShape) -> frozenset[str]:
     return frozenset(f.name for a in spec.accumulators.values() for f in a.fields[1:])
 
 
-def _check_aggregation(
-    operator: OperatorState, node: g.Keyed, spec: GroupShape, keys: tuple[str, ...]
-) -> None:
+def _check_keys(operator: OperatorState, node: g.Keyed, keys: tuple[str, ...]) -> None:
     if any(port.keys != keys or port.buckets for port in node.ports):
         raise NotSupportedError(
             f"State of {operator.name} cannot be built: its rows are not sent by the hash of all their keys."
         )
+
+
+def _check_aggregation(
+    operator: OperatorState, node: g.Keyed, spec: GroupShape, keys: tuple[str, ...]
+) -> None:
+    _check_keys(operator, node, keys)
     for aggregate in spec.aggregates:
         named = aggregate.spec.canonical(aggregate.spec.function)
         apart = aggregate.spec.distinct and not ignores_distinct(aggregate.spec)

@@ -21,6 +21,8 @@ import numpy as np
 import pyarrow as pa
 
 from tidemill.changelog.columns import Hashes, Ints, Mask, Vec, single, to_arrow, vector
+from tidemill.changelog.grouping import group_rows
+from tidemill.changelog.hashing import hash_columns
 from tidemill.changelog.watermarks import NONE
 from tidemill.operators.rows.keyed_values import Keys
 from tidemill.operators.window.assigners.spans import Spans, clusters_of
@@ -40,6 +42,8 @@ BOUNDS = tuple(pa.field(name, pa.int64()) for name in (START, LAST))
 _FIRST = 1 << 31
 """Within the names of an epoch those that no step has given."""
 _NEW = "$new"
+HEAD = "$head"
+"""Of rows that are one session the first."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -57,14 +61,27 @@ class SessionRules:
         rows = rows.append_column(_NEW, pa.array(new))
         if not new.any():
             return rows
+        names = vector(column.fill_null(0)).values.copy()
+        names[new] = self._free_name(store) + np.arange(np.count_nonzero(new))
+        return _with_names(rows, names)
+
+    def named_by_bounds(self, rows: pa.Table, store: StateStore) -> tuple[pa.Table, Mask]:
+        """``rows`` of new sessions, those with one key and the same bounds of one; the first row of each."""
+        columns = [single(rows.column(name)) for name in (*(f.name for f in self.keys), START, LAST)]
+        groups = group_rows(hash_columns(columns, len(rows)), columns)
+        names, first = np.empty(len(rows), np.int64), np.zeros(len(rows), np.bool_)
+        names[groups.order] = self._free_name(store) + groups.ids()
+        first[groups.heads] = True
+        rows = rows.append_column(_NEW, pa.array(np.ones(len(rows), np.bool_)))
+        return _with_names(rows, names), first
+
+    def _free_name(self, store: StateStore) -> int:
+        """From here on names are free."""
         first = (store.epoch << 32) + _FIRST
         held = store.table(self._tables.sessions).everything().column(SESSION)
         given = vector(single(held)).values
         own = given[(given >= first) & (given < (store.epoch + 1) << 32)]
-        names = vector(column.fill_null(0)).values.copy()
-        names[new] = own.max(initial=first - 1) + 1 + np.arange(np.count_nonzero(new))
-        place = rows.schema.get_field_index(SESSION)
-        return rows.set_column(place, SESSION, to_arrow(Vec(names), pa.int64()))
+        return int(own.max(initial=first - 1)) + 1
 
     def of(self, rows: pa.Table, hashes: Hashes, store: StateStore) -> SessionRows:
         """What ``named`` rows are beside the sessions of their keys."""
@@ -80,6 +97,10 @@ class SessionRules:
     @property
     def _tables(self) -> OpenTables:
         return OpenTables(keys=self.keys)
+
+
+def _with_names(rows: pa.Table, names: Ints) -> pa.Table:
+    return rows.set_column(rows.schema.get_field_index(SESSION), SESSION, to_arrow(Vec(names), pa.int64()))
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

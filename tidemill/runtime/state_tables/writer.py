@@ -29,13 +29,11 @@ from tidemill.changelog.grouping import Groups, group_rows
 from tidemill.changelog.hashing import hash_columns
 from tidemill.changelog.rowkind import KIND_COLUMN, RowKind
 from tidemill.changelog.values import rows_same
-from tidemill.changelog.watermarks import END, NONE
 from tidemill.connectors.worker_errors import WorkerError
 from tidemill.errors import TidemillError, ValidationError
 from tidemill.files.storage import Storage
 from tidemill.operators.aggregates.extreme import Extreme, as_array
 from tidemill.operators.api import EpochContext
-from tidemill.operators.window.store.first_slice_distinct import FIRST
 from tidemill.runtime.state_tables.intake import Intake
 from tidemill.runtime.state_tables.invariants import (
     Broken,
@@ -44,7 +42,8 @@ from tidemill.runtime.state_tables.invariants import (
     check_required,
     check_times,
 )
-from tidemill.runtime.state_tables.sessions import BOUNDS, SessionRules
+from tidemill.runtime.state_tables.sessions import BOUNDS, HEAD, SessionRules
+from tidemill.runtime.state_tables.slices import first_values, have_slices
 from tidemill.state.layout import Layout
 from tidemill.state.lookup import Answers
 from tidemill.state.run import DUE, HASH, WEIGHT
@@ -53,7 +52,6 @@ from tidemill.state.store import StateStore
 from tidemill.state.timeline import by_time_order
 
 PART = "part"
-ALL_TIMES = NONE, END - 1
 _UNKNOWN = "is not in the state: rows of this table can only be changed"
 Part = tuple[int, int, int, tuple[tuple[str, int, int], ...]]
 """A partition: its number, its first key group, the one after its last, its slices."""
@@ -184,6 +182,8 @@ class StateWriter:
         )
         if self.rules.intake is not None:
             self._take_in(self.rules.intake, store, rows)
+        elif self.layout.additive and self.rules.sessions is not None:
+            self._put_session_values(self.rules.sessions, store, rows)
         elif self.layout.additive and self.layout.by_time:
             self._put_values(store, self._ordered(rows, _deletes(given))[0])
         elif self.layout.additive:
@@ -235,11 +235,7 @@ class StateWriter:
         self._check(rows, self._broken(rows, deletes, found))
         if self.rules.told is not None:
             self._compare(store, rows)
-        for layout in self.rules.sets:
-            self._check_slices(store, rows, layout)
-        for name, layout in self.rules.firsts.items():
-            count = pa.array(self._first_values(store, rows, layout), pa.int64())
-            rows = rows.set_column(rows.schema.get_field_index(name), name, count)
+        rows = self._beside_values(store, rows)
         columns = {name: single(rows.column(name)) for name in rows.column_names if name != DUE}
         gone = deletes if deletes.any() else None
         if self.layout.by_time:
@@ -250,10 +246,8 @@ class StateWriter:
             self._follow(store, rows.filter(pa.array(gone)))
 
     def _put_values(self, store: StateStore, rows: pa.Table) -> None:
-        """Values of slices, each once; without a column of weights each has come once."""
-        if WEIGHT not in self.columns:
-            place = rows.schema.get_field_index(WEIGHT)
-            rows = rows.set_column(place, WEIGHT, pa.array(np.ones(len(rows), np.int64)))
+        """Values of slices, each once."""
+        rows = self._weighted(rows)
         columns = {name: single(rows.column(name)) for name in rows.column_names}
         checks = [check_required(columns, self.rules.required), check_times(columns, WEIGHT)]
         if self.rules.windows is not None:
@@ -262,39 +256,45 @@ class StateWriter:
         del columns[DUE]
         store.timeline(self.layout).put(self._dues(rows), self._codes(rows), columns)
 
-    def _check_slices(self, store: StateStore, rows: pa.Table, sets: Layout) -> None:
-        """Each slice of which values are given must be given itself."""
-        names = [DUE, *(f.name for f in self.layout.keys)]
-        values = store.timeline(sets).range(*ALL_TIMES).select(names)
-        both = pa.concat_tables([rows.select(names), values.cast(rows.select(names).schema)])
-        columns = self._of(both, (both.schema.field(name) for name in names))
-        lacks = group_rows(hash_columns(columns, len(both)), columns).heads >= len(rows)
-        if lacks.any():
-            raise ValidationError(f"'{self.shown}' lacks slices and keys that the table '{sets.name}' has.")
+    def _beside_values(self, store: StateStore, rows: pa.Table) -> pa.Table:
+        """Slices with the counts that the tables of their values tell."""
+        keys, windows = [f.name for f in self.layout.keys], self.rules.windows
+        lacks = [t for t in self.rules.sets if not have_slices(store, rows, keys, t)]
+        for name, layout in self.rules.firsts.items():
+            assert windows is not None
+            counts = first_values(store, rows, keys, layout, windows.windows)
+            if counts is None:
+                lacks.append(layout)
+            else:
+                column = pa.array(counts, pa.int64())
+                rows = rows.set_column(rows.schema.get_field_index(name), name, column)
+        if lacks:
+            raise ValidationError(
+                f"'{self.shown}' lacks slices and keys that the table '{lacks[0].name}' has."
+            )
+        return rows
 
-    def _first_values(self, store: StateStore, rows: pa.Table, firsts: Layout) -> Ints:
-        """By slice the number of values that it has first: of slices that are one, all of theirs."""
-        assert self.rules.windows is not None
-        names = [DUE, *(f.name for f in self.layout.keys)]
-        values = store.timeline(firsts).range(*ALL_TIMES)
-        both = pa.concat_tables([rows.select(names), values.select(names).cast(rows.select(names).schema)])
-        windows = self.rules.windows.windows.last_ends(vector(single(both.column(DUE))).values)
-        columns = [pa.array(windows), *(single(both.column(name)) for name in names[1:])]
-        groups = group_rows(hash_columns(columns, len(both)), columns)
-        owner = np.empty(len(both), np.int64)
-        owner[groups.order] = groups.ids()
-        time = vector(single(both.column(DUE))).values.copy()
-        time[len(rows) :] = vector(single(values.column(FIRST))).values
-        is_slice = np.arange(len(both)) < len(rows)
-        order = np.lexsort((is_slice, time, owner))
-        ahead = np.where(is_slice[order], np.arange(len(both)), len(both))
-        ahead = np.minimum.accumulate(ahead[::-1])[::-1]
-        of = order[np.minimum(ahead, len(both) - 1)]
-        lacks = (ahead == len(both)) | (owner[of] != owner[order])
-        if lacks.any():
-            raise ValidationError(f"'{self.shown}' lacks slices and keys that the table '{firsts.name}' has.")
-        counts: Ints = np.bincount(of[~is_slice[order]], minlength=len(rows))
-        return counts
+    def _put_session_values(self, sessions: SessionRules, store: StateStore, rows: pa.Table) -> None:
+        """Rows of new sessions, each of which has all rows with its key and bounds."""
+        rows = self._weighted(rows)
+        columns = {name: single(rows.column(name)) for name in rows.column_names}
+        checks = [check_required(columns, self.rules.required), check_times(columns, WEIGHT)]
+        self._check(rows, (each for check in checks for each in check))
+        rows, heads = sessions.named_by_bounds(rows, store)
+        rows, gone = self._ordered(rows.append_column(HEAD, pa.array(heads)), np.zeros(len(rows), np.bool_))
+        own = rows.filter(single(rows.column(HEAD)))
+        found = sessions.of(own, self._hashes(own), store)
+        self._check(own, found.broken(gone[: len(own)]))
+        found.put(gone[: len(own)])
+        columns = {name: single(rows.column(name)) for name in rows.column_names}
+        store.table(self.layout).put(self._codes(rows), columns)
+
+    def _weighted(self, rows: pa.Table) -> pa.Table:
+        """Without a column of weights each row is there once."""
+        if WEIGHT in self.columns:
+            return rows
+        place = rows.schema.get_field_index(WEIGHT)
+        return rows.set_column(place, WEIGHT, pa.array(np.ones(len(rows), np.int64)))
 
     def _put_sessions(
         self, sessions: SessionRules, store: StateStore, given: pa.Table, deletes: Mask
