@@ -150,12 +150,22 @@ def each_session(root: Path, name: str, **options: str) -> TableEnvironment:
     return made
 
 
+def described(place: Path) -> dict[tuple[str, str], str]:
+    """The types of all columns of state, by table and name."""
+    reading = new_session(execution__runtime_mode="batch")
+    ask(reading, f"CREATE CATALOG s WITH ('type'='savepoint', 'path'='{place}')")
+    columns = ask(reading, "SELECT table_name, column_name, `type` FROM s.state.`columns`")
+    assert len({table for table, *_ in columns}) > len(SHAPES)
+    return {(table, name): kind for table, name, kind in columns}
+
+
 @pytest.mark.thorough
 def test_all_kinds_of_windows_begin_with_history(spark: SparkSession, root: Path) -> None:
     """The watermark of the last row, half past one, says which windows have ended. Late rows count in the
     windows that are open: a row of 01:05 in those of HOP and CUMULATE that end at two o'clock."""
     made = each_session(root, "built", tidemill__savepoint__watermark="2024-01-01 01:30:00")
     ask(made, f"CREATE SAVEPOINT '{root}/new' FOR {EACH} WITH STATE ({EACH_STATE})")
+    tables = described(root / "new")
     (root / "o" / "2.csv").write_text(
         stamped("a 16 01:40", "a 8 01:05", "b 32 01:31", "c 1 01:12", "a 64 02:10", "c 5 00:10")
     )
@@ -163,6 +173,8 @@ def test_all_kinds_of_windows_begin_with_history(spark: SparkSession, root: Path
     going_on = each_session(root, "with", **origin)
     ask(going_on, "SET 'parallelism.default' = '3'", f"EXECUTE {EACH}")
     ask(each_session(root, "without", execution__checkpointing__dir=f"{root}/wo"), f"EXECUTE {EACH}")
+    read = described(root / "wo")
+    assert {c: kind for c, kind in tables.items() if c in read} == read
     for kind in SHAPES:
         found = []
         for name in ("with", "without"):

@@ -231,6 +231,28 @@ def test_slices_that_no_open_window_has_are_refused(tmp_path: Path) -> None:
     assert "tidemill.savepoint.watermark" in str(raised.value.hint)
 
 
+@pytest.mark.parametrize(
+    ("changed", "why"),
+    [
+        ([{}, {}], "Two rows for 'window_aggregate_1' have the same key"),
+        ([{}, {"v": 2, "$start": 12}], "column 'session_start' touches another session of its key"),
+        ([{"$weight": 0}], "column '(weight)' must be 1 or more"),
+        ([{"$last": None}], "column 'session_end' must not be NULL"),
+        ([{"$last": 13}], "column 'session_end' must be 5 ms or more after"),
+        ([{"$start": 3, "$last": 8}], "column 'session_end' has passed"),
+    ],
+)
+def test_what_breaks_the_sessions_of_values_is_refused(
+    changed: list[dict[str, Any]], why: str, tmp_path: Path
+) -> None:
+    spec = sessions.spec_of(_DISTINCT, (("k", pa.string()),), False)
+    job = PartitionedJob(tmp_path, spec, ("k",), 1)
+    row = {"k": "a", "v": 1, "$start": 10, "$last": 17, "$weight": 1}
+    assert job.built({TABLE: [row, {**row, "v": 2}, {**row, "k": "b"}]}, 8, GAP).slices
+    with pytest.raises(WorkerError, match=why):
+        job.built({TABLE: [{**row, **change} for change in changed]}, 8, GAP)
+
+
 def test_values_lie_in_slices_that_are_given(tmp_path: Path) -> None:
     spec = spec_of(windows.WINDOWS["tumble"], _DISTINCT)
     job = PartitionedJob(tmp_path, spec, ("k",), 1)
