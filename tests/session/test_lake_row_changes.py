@@ -28,12 +28,19 @@ from tests.session.lake_tables import (
     version,
 )
 from tidemill.connectors.delta import commit_file
+from tidemill.connectors.lakehouse import files as data_files
 from tidemill.connectors.lakehouse.commits import Commits
 from tidemill.errors import ConnectorError, NotSupportedError
 from tidemill.session.environment import TableEnvironment
 
 REPOSITORY = Path(__file__).parents[2]
 COLUMNS = "id BIGINT, name STRING"
+
+
+@pytest.fixture(autouse=True)
+def marks_rows(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Tables with deletion vectors mark changed rows, however many of a few there are."""
+    monkeypatch.setattr(data_files, "_WORN", 1.0)
 
 
 def row(number: int, name: str | None = "n") -> dict[str, Any]:
@@ -110,7 +117,9 @@ def test_a_file_that_another_writer_replaces_meanwhile_is_an_error(
 _VICTIM = """
 import os, pathlib, signal
 from tests.session.lake_tables import session
+from tidemill.connectors.lakehouse import files
 from tidemill.connectors.lakehouse.commits import Commits
+files._WORN = 1.0
 Commits.commit = lambda *given: os.kill(os.getpid(), signal.SIGKILL)
 made = session({kind!r}, pathlib.Path({root!r}), {columns!r})
 made.execute_sql("UPDATE t SET name = 'x' WHERE id = 1").wait()
@@ -161,13 +170,13 @@ def test_statements_at_the_same_time_lose_no_row(spark: object, tmp_path: Path, 
 @pytest.mark.parametrize("kind", KINDS)
 def test_the_version_before_can_still_be_read(spark: object, tmp_path: Path, kind: str) -> None:
     made = filled(kind, tmp_path)
-    at, option = version(kind, tmp_path), {"delta": "versionAsOf", "iceberg": "snapshot-id"}[kind]
+    at, option = version(kind, tmp_path), "snapshot-id" if kind == "iceberg" else "versionAsOf"
     ask(made, "DELETE FROM t WHERE id = 1")
     assert ask(made, f"SELECT COUNT(*) FROM t /*+ OPTIONS('{option}'='{at}') */") == [(5,)]
     other = session(kind, tmp_path, COLUMNS, **{option: str(at)})
     where = PLACES[kind].format(root=tmp_path / "keyed")
     columns = f"{COLUMNS}, PRIMARY KEY (id) NOT ENFORCED"
-    ask(other, f"CREATE TABLE k ({columns}) WITH ('connector'='{kind}', {where}, '{option}'='{at}')")
+    ask(other, f"CREATE TABLE k ({columns}) WITH ({where}, '{option}'='{at}')")
     merge = "MERGE INTO k USING k AS s ON k.id = s.id WHEN MATCHED THEN DELETE"
     for statement in ("DELETE FROM t", "UPDATE k SET name = 'x'", "DELETE FROM k", merge):
         with pytest.raises(NotSupportedError, match=f"MERGE INTO of a table with '{option}'") as found:
@@ -180,10 +189,11 @@ def test_the_version_before_can_still_be_read(spark: object, tmp_path: Path, kin
 def test_the_file_of_a_row_can_be_asked_for(spark: object, tmp_path: Path, kind: str) -> None:
     made = filled(kind, tmp_path)
     place = PLACES[kind].format(root=tmp_path) + (", 'catalog-table'='t'" if kind == "iceberg" else "")
-    columns = "id BIGINT, place STRING METADATA FROM 'file.path' VIRTUAL"
-    ask(made, f"CREATE TABLE p ({columns}) WITH ('connector'='{kind}', {place})")
-    found = ask(made, "SELECT place, MIN(id), COUNT(*) FROM p GROUP BY place")
-    assert sorted(r[1:] for r in found) == [(1, 3), (4, 2)]
+    metadata = "place STRING METADATA FROM 'file.path' VIRTUAL, number BIGINT METADATA FROM 'file.row-index'"
+    columns = f"id BIGINT, {metadata} VIRTUAL"
+    ask(made, f"CREATE TABLE p ({columns}) WITH ({place})")
+    found = ask(made, "SELECT place, MIN(id), COUNT(*), MAX(number) FROM p GROUP BY place")
+    assert sorted(r[1:] for r in found) == [(1, 3, 2), (4, 2, 1)]
     assert all(Path(r[0]).is_file() for r in found)
 
 
