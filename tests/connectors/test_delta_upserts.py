@@ -212,3 +212,14 @@ def test_merged_files_have_statistics_of_their_own(tmp_path: Path) -> None:
     assert parquet.ParquetFile(tmp_path / path).metadata.num_rows == 2
     actions = pa.table(DeltaTable(tmp_path).get_add_actions(flatten=True))
     assert (actions["min.k"].to_pylist(), actions["max.k"].to_pylist()) == ([5], [7])
+
+
+def test_a_file_that_is_much_larger_than_the_small_ones_stays(tmp_path: Path) -> None:
+    into = declared(tmp_path, buckets=1)
+    upsert(into, [(ADD, row(k, f"{k * 7919}")) for k in range(50_000)])
+    (large,) = paths(tmp_path)
+    for epoch in range(2, 20):
+        upsert(into, [(ADD, row(50_000 + epoch))], epoch=epoch)
+        assert large in paths(tmp_path)
+        assert len(paths(tmp_path)) <= 9
+    assert len(active(tmp_path)) == 50_018

@@ -3,6 +3,9 @@ counts if a writer dies or another one is faster."""
 
 from __future__ import annotations
 
+import random
+from collections import Counter
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -12,7 +15,7 @@ from deltalake import DeltaTable, write_deltalake
 from pyarrow import parquet
 
 from tests.connectors.delta_vectors import PROPERTY, actions, enabled, mark, marked, vector
-from tests.connectors.lake import all_rows, batch, delta_rows, staged
+from tests.connectors.lake import all_rows, batch, delta_rows, offsets, rows, staged
 from tests.connectors.sinks import sink
 from tests.connectors.sources import source, table
 from tests.connectors.test_delta_upserts import (
@@ -25,6 +28,7 @@ from tests.connectors.test_delta_upserts import (
     row,
     upsert,
 )
+from tests.tiers import examples
 from tidemill.changelog.rowkind import UPSERT
 from tidemill.connectors.delta import commit_file
 from tidemill.connectors.lakehouse import files as data_files
@@ -107,6 +111,25 @@ def test_a_key_comes_back_into_a_file_that_lost_it(tmp_path: Path) -> None:
         upsert(into, [(kind, row(7, value))], epoch=epoch)
     assert [r["v"] for r in active(tmp_path) if r["k"] == 7] == ["z"]
     assert len(active(tmp_path)) == 40
+
+
+def test_a_stream_of_changes_adds_up_to_the_table(tmp_path: Path) -> None:
+    """Over vectors, files that are written anew, and compactions."""
+    chance, into = random.Random(7), declared(tmp_path, buckets=2, vectors=True)
+    upsert(into, [(ADD, row(k)) for k in range(60)])
+    given = {"mode": "streaming", "readChangeFeed": "true"}
+    follows = source(replace(into, options={**into.options, **given}), streaming=True)
+    (end,) = offsets(follows)
+    found = Counter((r["k"], r["v"]) for r in rows(follows, None, end))
+    for epoch in range(2, 2 + examples(20)):
+        keys = chance.sample(range(80), chance.randint(1, 12))
+        upsert(into, [(chance.choice((ADD, REMOVE)), row(k, f"{epoch}")) for k in keys], epoch=epoch)
+        for after in offsets(follows, start=end):
+            for r in rows(follows, end, after):
+                found[r["k"], r["v"]] += 1 if r["$kind"] in (0, 2) else -1
+            end = after
+        assert +found == Counter((r["k"], r["v"]) for r in active(tmp_path))
+        assert found.total() == len(+found)
 
 
 def test_a_writer_that_dies_before_the_commit_has_changed_nothing(

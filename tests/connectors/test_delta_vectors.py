@@ -147,6 +147,10 @@ def test_vectors_that_cannot_be_read_are_errors(tmp_path: Path) -> None:
     mark(tmp_path, path, vector(elsewhere, [1], "p"))
     with pytest.raises(NotSupportedError, match="outside of its table's directory"):
         all_rows(source(declared(tmp_path)))
+    up = {**good, "pathOrInlineDv": f"../{elsewhere.name}{good['pathOrInlineDv']}"}
+    mark(tmp_path, path, up)
+    with pytest.raises(NotSupportedError, match="outside of its table's directory"):
+        all_rows(source(declared(tmp_path)))
     mark(tmp_path, path, {**good, "storageType": "x"})
     with pytest.raises(NotSupportedError, match="of the storage type 'x'"):
         all_rows(source(declared(tmp_path)))

@@ -113,6 +113,7 @@ class VectorFile:
     def write(self, storage: Storage, sets: Sequence[RowNumbers]) -> list[dict[str, Any]]:
         """What actions of the log say of each of the sets of ascending numbers, in one new file."""
         named = uuid.uuid4()
+        text = _to_z85(named.bytes)
         body, made = bytearray(_VERSION), []
         for numbers in sets:
             bitmap = BitMap64(array("Q", numbers.astype(np.uint64).tobytes()))
@@ -120,7 +121,7 @@ class VectorFile:
             data = _MAGIC + bitmap.serialize()
             vector = Vector(
                 kind=_RELATIVE,
-                text=_to_z85(named.bytes),
+                text=text,
                 offset=len(body),
                 size=len(data),
                 rows=len(numbers),
@@ -142,15 +143,17 @@ def _path(storage: Storage, kind: str, text: str) -> str:
     if kind == _RELATIVE:
         prefix, letters = text[:-_UUID_LETTERS], text[-_UUID_LETTERS:]
         name = _file(uuid.UUID(bytes=_from_z85(letters)))
-        return f"{prefix}/{name}" if prefix else name
-    if kind != _ABSOLUTE:
+        below = f"{prefix}/{name}" if prefix else name
+    elif kind == _ABSOLUTE:
+        plain = unquote(text)
+        path = plain.removeprefix("file://") if storage.is_local else plain
+        root = f"{storage.full_path('').rstrip('/')}/"
+        below = path.removeprefix(root) if path.startswith(root) else path
+    else:
         raise NotSupportedError(f"A deletion vector of the storage type '{kind}'")
-    plain = unquote(text)
-    path = plain.removeprefix("file://") if storage.is_local else plain
-    root = f"{storage.full_path('').rstrip('/')}/"
-    if not path.startswith(root) or "/../" in path:
-        raise NotSupportedError(f"A deletion vector outside of its table's directory ({plain})")
-    return path.removeprefix(root)
+    if below.startswith("/") or "://" in below or ".." in below.split("/"):
+        raise NotSupportedError(f"A deletion vector outside of its table's directory ({below})")
+    return below
 
 
 def _file(named: uuid.UUID) -> str:

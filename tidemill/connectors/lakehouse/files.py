@@ -102,7 +102,7 @@ class Piece:
 
 def is_worn(deleted: int, rows: int) -> bool:
     """Whether files are to be written anew that would have so many deleted rows among all their rows."""
-    return deleted > _WORN * rows
+    return deleted == rows or deleted > _WORN * rows
 
 
 def whole(files: Iterable[DataFile]) -> Iterator[Piece]:

@@ -2,7 +2,8 @@
 
 1. The keys of each file are read. A file that has none of the changed keys stays as it is.
 2. What is left of the other files, and the rows that came, become one new file.
-3. If the bucket would have many files, its small files go into the new file, too.
+3. If the bucket would have many files, its small files go into the new file, too, unless they are much larger
+   than the smaller ones.
 
 If the table takes deletion vectors, a file with changed keys only gets a longer vector in step 2, as long as
 few of its rows are deleted.
@@ -36,6 +37,7 @@ from tidemill.errors import ConnectorError
 
 _FILES = 8
 _SMALL = 16 << 20
+_LARGER = 4
 _LEAST_BITS = 12
 _SPACE = 16
 """Places of a table for each key in it, so that few other keys find one of these."""
@@ -99,7 +101,7 @@ class BucketMerger:
         rewritten = [found for found in looked if self._is_worn(found)]
         stays = [found for found in looked if found not in rewritten]
         if len(stays) >= _FILES:
-            rewritten += [found for found in stays if found.file.size < _SMALL]
+            rewritten += _smallest(stays)
         parts = [self._rest(found) for found in rewritten]
         parts += (self._own(file, unit.bucket, changes) for file in unit.foreign)
         upserts = changes.filter(pc.invert(changes.column(DELETED))).drop_columns([DELETED])
@@ -202,7 +204,7 @@ class BucketMerger:
         known = np.sort(hash_columns(wanted.columns, wanted.num_rows))
         if not len(known):
             return found
-        # A search takes a dozen times as long as a look into a table of the hashes' first bits.
+        # A search takes many times as long as a look into a table of the hashes' first bits.
         bits = max(_LEAST_BITS, (len(known) * _SPACE).bit_length())
         begins, rest = np.zeros(1 << bits, np.bool_), np.uint64(64 - bits)
         begins[known >> rest] = True
@@ -226,6 +228,15 @@ class BucketMerger:
         except BaseException:
             task.abandon()
             raise
+
+
+def _smallest(found: Sequence[_Looked]) -> list[_Looked]:
+    """The small files, without those that are much larger than all smaller ones together: to write these anew
+    each time would cost more than to read one file more."""
+    small = sorted((one for one in found if one.file.size < _SMALL), key=lambda one: one.file.size)
+    while len(small) > 1 and small[-1].file.size > _LARGER * sum(one.file.size for one in small[:-1]):
+        small.pop()
+    return small
 
 
 def stored_names(wanted: pa.Schema, stored: pa.Schema) -> dict[str, str]:
