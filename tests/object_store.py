@@ -39,12 +39,14 @@ Answer = tuple[Any, list[bytes]]
 
 @dataclass(slots=True)
 class Faults:
-    """``down``: every request is refused; ``lost_answers``: of so many changes to come only the answer is.
+    """``down``: every request is refused; ``lost_answers``: of so many changes to come only the answer is,
+    after ``passes`` changes that are answered.
     ``slow``: so many answers to come take ``SLOW_SECONDS``; ``late``: a list is what it was when it was asked
     for the last time; ``unconditional``: a condition is overlooked."""
 
     down: bool = False
     lost_answers: int = 0
+    passes: int = 0
     slow: int = 0
     late: bool = False
     unconditional: bool = False
@@ -52,6 +54,9 @@ class Faults:
 
     def loses(self, method: str) -> bool:
         if self.lost_answers == 0 or method not in ("PUT", "POST", "DELETE"):
+            return False
+        if self.passes > 0:
+            self.passes -= 1
             return False
         self.lost_answers -= 1
         return True

@@ -5,7 +5,8 @@ from __future__ import annotations
 import json
 import threading
 import time
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -153,6 +154,33 @@ def test_a_topic_that_was_made_anew_is_an_error(kafka: Broker) -> None:
     kafka.produce(topic, [(None, "{}")] * 4)
     with pytest.raises(ConnectorError, match=r"created again.*up to offset 3 and now ends at 4"):
         made.next_offset(start, ReadLimit())
+
+
+def test_a_topic_that_is_deleted_while_a_job_reads_it_is_an_error(
+    kafka: Broker, spark: object, tmp_path: Path
+) -> None:
+    """After an epoch is committed. The job that goes on once the topic was made again is told, too."""
+    topic = kafka.topic()
+    kafka.produce(topic, [(None, '{"a": 1}')] * 3)
+
+    def delete(step: str) -> None:
+        if step == "published" and topic in kafka.admin().list_topics().topics:
+            kafka.admin().delete_topics([topic])[topic].result()
+
+    def run(fault: Callable[[str], None] = lambda _: None) -> None:
+        session = Session({"execution.checkpointing.dir": str(tmp_path)}, fault)
+        session.execute(
+            kafka.ddl("t", "a INT", {"topic": topic, **EARLIEST}),
+            "CREATE TABLE s (a INT) WITH ('connector' = 'blackhole')",
+            "INSERT INTO s SELECT a FROM t",
+        )
+
+    with pytest.raises(ConnectorError, match=f"has no topic '{topic}'"):
+        run(delete)
+    kafka.topic(name=topic)
+    kafka.produce(topic, [(None, '{"a": 2}')] * 5)
+    with pytest.raises(ConnectorError, match=r"created again.*up to offset 3"):
+        run()
 
 
 def test_new_partitions_and_topics_of_a_pattern_are_found(kafka: Broker) -> None:

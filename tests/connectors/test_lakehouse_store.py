@@ -13,12 +13,15 @@ from deltalake import DeltaTable
 from tests.connectors.lake import all_rows, batch, staged
 from tests.connectors.sinks import sink
 from tests.connectors.sources import source, table
-from tests.object_store import bucket
+from tests.object_store import bucket, faulty_server
 from tests.session.environments import ask, new_session
 from tidemill.catalog.table import CatalogTable
 from tidemill.changelog.rowkind import UPSERT
 from tidemill.connectors.delta.log import log_path
 from tidemill.connectors.delta.table import DeltaPlace
+from tidemill.connectors.lakehouse import commits
+from tidemill.errors import CommitUnknownError, ConnectorError
+from tidemill.files import systems
 from tidemill.files.storage import Storage
 from tidemill.types import logical as t
 
@@ -70,6 +73,48 @@ def test_rows_without_a_key_in_an_iceberg_table(
     bucket(object_store, "iceberg-rows")
     place = {"warehouse": "s3://iceberg-rows/house", "uri": f"sqlite:///{tmp_path}/catalog.db"}
     rows_change({"connector": "iceberg", **place, **object_store})
+
+
+@pytest.mark.thorough
+@pytest.mark.parametrize("connector", ["delta", "iceberg"])
+def test_a_store_that_fails_anywhere_in_an_epoch_has_it_once(
+    connector: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """It answers 500 from any change of the store on, although it has made that change; then it is back, and
+    another process publishes the epoch again."""
+    monkeypatch.setattr(commits, "_PATIENCE", 1)
+    monkeypatch.setattr(systems, "ATTEMPTS", 2)
+    with faulty_server() as (settings, faults):
+        bucket(settings, "faulty")
+        places = {
+            "delta": {"table-path": "s3a://faulty/t"},
+            "iceberg": {"warehouse": "s3://faulty/house", "uri": f"sqlite:///{tmp_path}/catalog.db"},
+        }
+        options = {"connector": connector, **places[connector], **settings}
+        into = table({"k": t.BIGINT, "v": t.STRING}, options, primary_key=("k",))
+        failures = []
+        for passes in range(6):
+            target, epoch = sink(into, kinds=UPSERT), passes + 1
+            rows = [{"k": 0, "v": str(epoch)}, {"k": epoch, "v": "new"}]
+            tokens = staged(target, batch(into, rows, [ADD, ADD]), epoch=epoch)
+            faults.passes, faults.lost_answers = passes, 10**6
+            try:
+                target.publish(epoch, tokens)
+            except (ConnectorError, CommitUnknownError) as e:
+                failures.append(e.message)
+            faults.passes, faults.lost_answers = 0, 0
+            sink(into, kinds=UPSERT).publish(epoch, tokens)
+        assert failures
+        assert all(
+            ("'t'" in message or "faulty" in message) and "\x1b" not in message for message in failures
+        )
+        assert sorted(tuple(row.values()) for row in all_rows(source(into))) == [
+            (0, "6"),
+            *((n, "new") for n in range(1, 7)),
+        ]
+        faults.down = True
+        with pytest.raises(ConnectorError, match="500"):
+            all_rows(source(into))
 
 
 def rows_change(options: Mapping[str, str], *, feed: bool = False) -> None:

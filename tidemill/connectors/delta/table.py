@@ -6,6 +6,7 @@ gives wrong rows. Writers must know more than readers, and are asked for more.
 
 from __future__ import annotations
 
+import re
 from collections.abc import Collection, Sequence
 from dataclasses import dataclass
 from datetime import UTC, datetime
@@ -51,7 +52,7 @@ class DeltaPlace:
             if version is None:
                 raise self.failure(e) from None
             raise ConnectorError(
-                f"Version {version} of Delta table '{self.name}' cannot be read: {e}",
+                f"Version {version} of Delta table '{self.name}' cannot be read: {_said(e)}",
                 hint="It may not be there yet, or its files of the log may have been removed.",
             ) from None
 
@@ -89,7 +90,7 @@ class DeltaPlace:
         return int(table.version())
 
     def failure(self, error: Exception) -> ConnectorError:
-        return ConnectorError(f"Delta table '{self.name}' at {self.storage.full_path('')}: {error}")
+        return ConnectorError(f"Delta table '{self.name}' at {self.storage.full_path('')}: {_said(error)}")
 
     def _missing(self) -> ConnectorError:
         return ConnectorError(
@@ -119,6 +120,11 @@ class DeltaPlace:
             "AWS_ALLOW_HTTP": "true" if (given.endpoint or "").startswith("http://") else None,
         }
         return {key: value for key, value in found.items() if value}
+
+
+def _said(error: Exception) -> str:
+    """The library's message in one line. It has several, with colours of terminals."""
+    return " ".join(re.sub(r"\x1b\[\d*m", "", str(error)).split())
 
 
 def _shown(millis: int) -> str:

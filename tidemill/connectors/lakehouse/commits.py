@@ -69,5 +69,6 @@ class Commits:
             return failed
         return CommitUnknownError(
             f"{failed.message}. It is not known whether the table has epoch {epoch}.",
-            hint="Start the job again once the store is back: it finds out; nothing is lost or doubled.",
+            hint="A job finds out when you start it again once the store is back; nothing is lost or doubled."
+            " After a statement, look whether the table has its rows: it has all of them or none.",
         )
