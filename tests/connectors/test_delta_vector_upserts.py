@@ -55,6 +55,9 @@ def test_a_change_marks_rows_and_adds_the_new_ones(tmp_path: Path) -> None:
     left = [row(3, "new", "a b"), *(row(k, part="a b") for k in range(40) if k not in (3, 4, 5))]
     assert active(tmp_path) == sorted(left, key=lambda r: r["k"])
     assert sorted(all_rows(source(into)), key=lambda r: r["k"]) == active(tmp_path)
+    DeltaTable(tmp_path).optimize.compact()
+    assert (len(paths(tmp_path)), marked(tmp_path)) == (1, {})
+    assert active(tmp_path) == sorted(left, key=lambda r: r["k"])
 
 
 def test_only_keys_of_old_files_are_read(tmp_path: Path) -> None:

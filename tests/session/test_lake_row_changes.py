@@ -15,6 +15,7 @@ import pyarrow as pa
 import pytest
 from deltalake import DeltaTable, write_deltalake
 
+from tests.connectors.delta_vectors import marked
 from tests.session.environments import ask
 from tests.session.lake_tables import (
     KINDS,
@@ -308,3 +309,30 @@ def test_deleted_rows_beside_data_files_are_refused(spark: object, tmp_path: Pat
         fastavro.writer(file, schema, entries, metadata=metadata)
     with pytest.raises(NotSupportedError, match="Row-level deletes, which Iceberg table"):
         ask(made, "DELETE FROM t WHERE id = 1")
+
+
+def test_files_with_many_deleted_rows_and_tables_with_a_feed_are_written_anew(
+    spark: object, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Then their former vectors go."""
+    monkeypatch.setattr(data_files, "_WORN", 0.25)
+    made = session("vectors", tmp_path, COLUMNS)
+    append(made, [row(n) for n in range(12)], [row(n) for n in range(12, 24)])
+    ask(made, "DELETE FROM t WHERE id IN (1, 2, 13)", "UPDATE t SET name = 'x' WHERE id = 14")
+    assert sorted(marked(tmp_path).values()) == [2, 2]
+    ask(made, "DELETE FROM t WHERE id IN (3, 4, 5, 15)")
+    assert not marked(tmp_path)
+    assert ids("vectors", tmp_path) == [0, *range(6, 13), 14, *range(16, 24)]
+    append(made, [row(n) for n in range(30, 40)], job="other")
+    ask(made, "DELETE FROM t WHERE id = 30")
+    DeltaTable(tmp_path).alter.set_table_properties({"delta.enableChangeDataFeed": "true"})
+    at = version("vectors", tmp_path)
+    ask(made, "UPDATE t SET name = 'new' WHERE id = 31", "DELETE FROM t WHERE id = 32")
+    assert not marked(tmp_path)
+    assert ids("vectors", tmp_path)[-8:] == [31, *range(33, 40)]
+    feed = pa.RecordBatchReader.from_stream(DeltaTable(tmp_path).load_cdf(starting_version=at + 1))
+    assert sorted((r["_change_type"], r["id"]) for r in feed.read_all().to_pylist()) == [
+        ("delete", 32),
+        ("update_postimage", 31),
+        ("update_preimage", 31),
+    ]

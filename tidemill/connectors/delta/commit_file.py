@@ -31,6 +31,8 @@ from tidemill.types.logical import Field
 
 Texts = Mapping[str, str | None]
 _ENGINE = "tidemill"
+_UNQUOTED = "/=+,&$()!;@~"
+"""As deltalake has it: it finds no file to compact whose path is quoted in another way."""
 _CHECKPOINT_INTERVAL = "100"
 """deltalake's default, in versions."""
 
@@ -126,7 +128,11 @@ def now() -> int:
 
 
 def _file(file: Mapping[str, Any]) -> dict[str, Any]:
-    return {"path": quote(file["path"]), "partitionValues": file["partition"], "size": file["size"]}
+    return {
+        "path": quote(file["path"], safe=_UNQUOTED),
+        "partitionValues": file["partition"],
+        "size": file["size"],
+    }
 
 
 def _added(file: Mapping[str, Any], moment: int) -> dict[str, Any]:
