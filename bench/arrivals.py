@@ -1,9 +1,11 @@
 """How long rows take from the appearance of their file to the commit of the sink, and what waiting costs.
 
-``python -m bench.arrivals [FILES]``. A job watches a folder, and groups the 1,000 rows of each new file into
-a file sink. A file appears at a random moment after the commit of the one before. The same job runs with an
-epoch as a Spark job and in resident workers, in turn, with a checkpoint directory. Prints for each the
-median, the 95th and the 99th percentile. A part of them is that the job looks for new files every 100 ms.
+``python -m bench.arrivals [FILES] [--gateway NAME=URL ...]``. A job watches a folder, and groups the 1,000
+rows of each new file into a file sink. A file appears at a random moment after the commit of the one before;
+rows are committed when a reader of the sink's folder sees a change of the file's last row. The same job runs
+with an epoch as a Spark job, in resident workers, and at gateways of this machine that speak Flink's REST
+protocol, in turn, with a checkpoint directory; Flink makes a checkpoint every 100 ms. Prints for each the
+median, the 95th and the 99th percentile. A part of them is that the job looks for new files every 10 ms.
 
 Then the processor time of a job without input, as a share of a core: as Spark jobs, and with resident workers
 that wait, and that have given their slots back.
@@ -11,18 +13,19 @@ that wait, and that have given their slots back.
 
 from __future__ import annotations
 
+import argparse
 import os
 import statistics
-import sys
 import tempfile
-import threading
 import time
+from collections.abc import Callable
+from functools import partial
 from pathlib import Path
 from random import Random
 from unittest.mock import patch
 
+from bench.gateway import Client
 from bench.memory import processor_seconds
-from tidemill.runtime.progress import EpochProgress
 from tidemill.runtime.spark.resident import workers
 from tidemill.session.environment import TableEnvironment
 
@@ -34,16 +37,25 @@ LONGEST_PAUSE = 0.3
 IDLE_SECONDS = 20.0
 ROUNDS = 2
 _PATIENCE = 120.0
+_LOOK_SECONDS = 0.002
+
+Start = Callable[[str], Callable[[], object]]
+"""Runs a statement, an INSERT in the background; what it gives ends the job."""
 
 
 def main() -> None:
-    files = int(sys.argv[1]) if len(sys.argv) > 1 else 200
-    environment = TableEnvironment.create({"table.exec.mini-batch.allow-latency": "0 ms"})
+    parser = argparse.ArgumentParser()
+    parser.add_argument("files", type=int, nargs="?", default=200)
+    parser.add_argument("--gateway", action="append", default=[])
+    asked = parser.parse_args()
     for _ in range(ROUNDS):
-        for resident in (False, True):
-            name = "resident" if resident else "Spark jobs"
-            with tempfile.TemporaryDirectory() as folder, _Job(environment, Path(folder), resident) as job:
-                _report(name, [job.seconds() for _ in range(WARM_UP + files)][WARM_UP:])
+        for name, start in (
+            ("Spark jobs", _here(resident=False)),
+            ("resident", _here(resident=True)),
+            *((name, _there(url)) for name, _, url in (g.partition("=") for g in asked.gateway)),
+        ):
+            with tempfile.TemporaryDirectory() as folder, _Job(start, Path(folder)) as job:
+                _report(name, [job.seconds() for _ in range(WARM_UP + asked.files)][WARM_UP:])
     for name, resident, end in (
         ("Spark jobs", False, 0.0),
         ("resident workers that wait", True, 600.0),
@@ -52,58 +64,95 @@ def main() -> None:
         with (
             tempfile.TemporaryDirectory() as folder,
             patch.object(workers, "IDLE_SECONDS", end),
-            _Job(environment, Path(folder), resident) as job,
+            _Job(_here(resident=resident), Path(folder)) as job,
         ):
             for _ in range(WARM_UP):
                 job.seconds()
             print(f"no input, {name}: {job.idle_share():.1%} of a core", flush=True)
 
 
+def _here(*, resident: bool) -> Start:
+    environment = TableEnvironment.create(
+        {
+            "table.exec.mini-batch.allow-latency": "0 ms",
+            "tidemill.epoch.resident": str(resident).lower(),
+        }
+    )
+
+    def start(statement: str) -> Callable[[], object]:
+        job = environment.execute_sql(statement).job
+        return (lambda: None) if job is None else job.cancel
+
+    return start
+
+
+def _there(url: str) -> Start:
+    client = Client(url)
+    options = {"parallelism.default": "2", "execution.checkpointing.interval": "100 ms"}
+    session = client.ask("POST", "/sessions", {"properties": options})["sessionHandle"]
+
+    def start(statement: str) -> Callable[[], object]:
+        client.run(session, statement)
+        return partial(_stop, client, session)
+
+    return start
+
+
+def _stop(client: Client, session: str) -> None:
+    for job, *_ in (row for row in client.rows(session, "SHOW JOBS") if row[2] == "RUNNING"):
+        client.run(session, f"STOP JOB '{job}'")
+
+
 class _Job:
     """A job that waits for files in ``folder/in``."""
 
-    def __init__(self, environment: TableEnvironment, folder: Path, resident: bool) -> None:
+    def __init__(self, start: Start, folder: Path) -> None:
         self._folder = folder
-        self._committed = threading.Semaphore(0)
         self._chance = Random(7)
         self._files = 0
+        self._seen = set[str]()
         (folder / "in").mkdir()
-        environment.context.on_progress = self._heard
         for statement in (
-            f"SET 'tidemill.epoch.resident' = '{str(resident).lower()}'",
-            f"SET 'execution.checkpointing.dir' = '{folder}/checkpoint'",
+            f"SET 'execution.checkpointing.dir' = 'file://{folder}/checkpoint'",
             "DROP TABLE IF EXISTS src",
             "DROP TABLE IF EXISTS snk",
             f"CREATE TABLE src (k BIGINT, v BIGINT) WITH ('connector' = 'filesystem', "
             f"'path' = '{folder}/in', 'format' = 'csv', 'source.monitor-interval' = '10 ms')",
             "CREATE TABLE snk (k BIGINT, n BIGINT) WITH ('connector' = 'filesystem', "
-            f"'path' = '{folder}/out', 'format' = 'debezium-json')",
+            f"'path' = '{folder}/out', 'format' = 'debezium-json', "
+            "'sink.rolling-policy.rollover-interval' = '1 ms', "
+            "'sink.rolling-policy.check-interval' = '1 ms')",
         ):
-            environment.execute_sql(statement)
-        self._result = environment.execute_sql("INSERT INTO snk SELECT k, COUNT(*) FROM src GROUP BY k")
+            start(statement)
+        self._end = start("INSERT INTO snk SELECT k, COUNT(*) FROM src GROUP BY k")
 
     def __enter__(self) -> _Job:
         return self
 
     def __exit__(self, *_: object) -> None:
-        assert self._result.job is not None
-        self._result.job.cancel()
-
-    def _heard(self, progress: EpochProgress) -> None:
-        self._committed.release()
+        self._end()
 
     def seconds(self) -> float:
         """From the appearance of the next file to its commit."""
         self._files += 1
-        lines = (f"{self._chance.randrange(KEYS)},{n}\n" for n in range(ROWS))
+        last = KEYS + self._files
+        lines = (f"{self._chance.randrange(KEYS)},{n}\n" for n in range(ROWS - 1))
         hidden = self._folder / "next"
-        hidden.write_text("".join(lines))
+        hidden.write_text("".join(lines) + f"{last},0\n")
         time.sleep(self._chance.uniform(0.0, LONGEST_PAUSE))
         begun = time.monotonic()
         os.rename(hidden, self._folder / "in" / f"{self._files:06}.csv")
-        if not self._committed.acquire(timeout=_PATIENCE):
-            raise SystemExit("the job does not commit")
+        while not self._shows(f'"k":{last},'):
+            if time.monotonic() > begun + _PATIENCE:
+                raise SystemExit("the job does not commit")
+            time.sleep(_LOOK_SECONDS)
         return time.monotonic() - begun
+
+    def _shows(self, text: str) -> bool:
+        """Whether one of the files that have come to the sink's folder since the last look has it."""
+        new = {name for name in _names(self._folder / "out") if name not in self._seen}
+        self._seen |= new
+        return any(text in (self._folder / "out" / name).read_text() for name in new)
 
     def idle_share(self) -> float:
         """Of a core, by the processor time of all processes."""
@@ -111,6 +160,14 @@ class _Job:
         begun, used = time.monotonic(), processor_seconds(os.getpid())
         time.sleep(IDLE_SECONDS)
         return (processor_seconds(os.getpid()) - used) / (time.monotonic() - begun)
+
+
+def _names(folder: Path) -> list[str]:
+    """Files that a reader sees."""
+    try:
+        return [name for name in os.listdir(folder) if name[0] not in "._"]
+    except FileNotFoundError:
+        return []
 
 
 def _report(name: str, seconds: list[float]) -> None:

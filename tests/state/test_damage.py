@@ -164,7 +164,7 @@ def test_a_lost_file_is_named(tmp_path: Path) -> None:
         (b'{"version":true}', "has no format version"),
         (b'{"version":4}', "has no checksum"),
         (b'{"version":4,"checksum":"0000000000000000"}', "checksum does not fit"),
-        (b'{"version":5,"what":{"ever":"it is"}}', "format version 5, this Tidemill reads version 4"),
+        (b'{"version":6,"what":{"ever":"it is"}}', "format version 6, this Tidemill reads version 5"),
         (b'{"version":1,"epoch":1,"tables":{}}', "format version 1.*\n.*An older Tidemill"),
         (b"[" * 100_000, "is damaged"),
         (encode_record(3, {}), "is damaged: KeyError"),

@@ -26,6 +26,7 @@ from tidemill.config.secrets import without_secrets
 from tidemill.operators.window.assigners.kind import WindowKind
 from tidemill.physical import nodes as p
 from tidemill.plan import nodes as n
+from tidemill.plan.expressions import AggregateCall
 from tidemill.types.logical import LogicalType
 from tidemill.user_functions.aggregates import BoundAggregate
 from tidemill.user_functions.calls import BoundFunction
@@ -45,6 +46,7 @@ _INCIDENTAL: dict[type, frozenset[str]] = {
     # Its version is compared beside the digests (see ``runtime.job.facts``).
     BoundFunction: frozenset({"body", "version"}),
     BoundAggregate: frozenset({"body", "version"}),
+    AggregateCall: frozenset({"item"}),
 }
 
 

@@ -7,7 +7,7 @@ Functions and operators are one node, ``Call``, whose ``function`` is a canonica
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
 from tidemill.types.logical import LogicalType
 from tidemill.user_functions.aggregates import BoundAggregate
@@ -123,6 +123,8 @@ class AggregateCall:
     options: tuple[tuple[str, str], ...] = ()
     user: BoundAggregate | None = None
     """A user's function; ``function`` is then its name, which no built-in has."""
+    item: str = field(default="", compare=False)
+    """The name of the SELECT item that the call is a part of; '' for none, as in HAVING."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -26,12 +26,14 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 from decimal import Decimal
+from functools import cached_property
 
 import pyarrow as pa
 
 from tidemill.changelog.columns import Hashes, Vec, is_fixed, to_arrow
 from tidemill.changelog.hashing import hash_columns, pair_code
 from tidemill.state.manifest import TableShape
+from tidemill.state.packing import unpacked
 from tidemill.state.run import DELETED, DUE, HASH, TIME, WEIGHT
 from tidemill.types.decimals import WIDE
 
@@ -43,13 +45,14 @@ VERSION = b"tidemill.version"
 """Metadata of a field whose values mean something else than under the same name and type before."""
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@dataclass(frozen=True, kw_only=True)
 class Layout:
     """``ttl`` is in milliseconds; 0 keeps rows forever. Only records have a TTL: a multiset expires with
     its record. ``growing``: the multiset only gets new rows, and is read by key (``StateTable.pieces``,
     ``TimeTable.gather``). ``evolves``: rows that are stored may have other value columns; they lack those
-    that are ``late``, and no others. ``counts``: the column that says how often a record is there;
-    ``arrival``: that which numbers a key's rows as they came, where contents decide between equal numbers."""
+    that are ``late``, and no others. ``since``: the column that says since when a value is there.
+    ``counts``: the column that says how often a record is there; ``arrival``: that which numbers a key's rows
+    as they came, where contents decide between equal numbers."""
 
     name: str
     keys: tuple[pa.Field, ...]
@@ -61,6 +64,7 @@ class Layout:
     by_time: bool = False
     evolves: bool = False
     late: tuple[str, ...] = ()
+    since: str = ""
     counts: str = ""
     arrival: str = ""
 
@@ -77,8 +81,8 @@ class Layout:
 
     @property
     def says_presence(self) -> bool:
-        """Whether a row only says that a value of its key is there."""
-        return bool(self.values) and not (self.columns or self.additive)
+        """Whether a row only says that a value of its key is there, or since when."""
+        return bool(self.values) and not self.additive and all(f.name == self.since for f in self.columns)
 
     @property
     def shape(self) -> TableShape:
@@ -86,7 +90,7 @@ class Layout:
         keys, values = (tuple(f.name for f in fields) for fields in (self.keys, self.values))
         return TableShape(keys=keys, values=values, ttl=self.ttl)
 
-    @property
+    @cached_property
     def schema(self) -> pa.Schema:
         """The columns of a run."""
         fields = [pa.field(HASH, pa.uint64()), *self._fields]
@@ -98,7 +102,7 @@ class Layout:
             fields.append(pa.field(TIME, pa.int64()))
         return pa.schema([f.with_nullable(True).remove_metadata() for f in fields])
 
-    @property
+    @cached_property
     def described(self) -> dict[str, str]:
         """Per column the description that all runs must agree on: its type and, if a field declares one,
         its version."""
@@ -128,6 +132,7 @@ def conform(table: pa.Table, schema: pa.Schema) -> pa.Table:
     """``table`` with exactly the columns of ``schema``: missing ones NULL (no tombstone), others dropped."""
     if table.schema.equals(schema):
         return table
+    table = unpacked(table)
     have = set(table.schema.names)
     for f in schema:
         if f.name + EXCESS in have and table.schema.field(f.name).type != f.type:

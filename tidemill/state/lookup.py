@@ -21,7 +21,6 @@ from tidemill.changelog.columns import (
     Mask,
     Values,
     Vec,
-    dtype_of,
     is_fixed,
     single,
     to_arrow,
@@ -30,7 +29,6 @@ from tidemill.changelog.columns import (
 )
 from tidemill.changelog.values import rows_same
 from tidemill.state.layout import Layout
-from tidemill.state.packing import taken
 from tidemill.state.run import RunReader, due_range
 
 _FEW_TIMES = 64
@@ -63,15 +61,15 @@ class Queries:
         dues = reader.dues
         if self.dues is None or dues is None:
             return np.searchsorted(reader.hashes, self.hashes, side)
-        start = np.searchsorted(dues, self.dues, side="left")
-        stop = np.searchsorted(dues, self.dues, side="right")
         turns = np.flatnonzero(np.append(True, self.dues[1:] != self.dues[:-1]))
+        start, stop = dues.ranges(self.dues[turns])
+        ends = np.append(turns[1:], len(self))
+        found = np.repeat(start, ends - turns)
         if len(turns) > _FEW_TIMES:
-            return _bisected(reader.hashes, self.hashes, start, stop, side)
-        for first, last in zip(turns, [*turns[1:], len(self)], strict=True):
-            part = reader.hashes[start[first] : stop[first]]
-            start[first:last] += np.searchsorted(part, self.hashes[first:last], side)
-        return start
+            return _bisected(reader.hashes, self.hashes, found, np.repeat(stop, ends - turns), side)
+        for first, end, low, high in zip(turns, ends, start, stop, strict=True):
+            found[first:end] += np.searchsorted(reader.hashes[low:high], self.hashes[first:end], side)
+        return found
 
     def matches(self, reader: RunReader, rows: Ints, queries: Ints) -> Mask:
         """Whether ``rows`` (some may be beyond the end) have the code of ``queries``."""
@@ -80,7 +78,7 @@ class Queries:
         is_match &= reader.hashes[rows] == self.hashes[queries]
         dues = reader.dues
         if self.dues is not None and dues is not None:
-            is_match &= dues[rows] == self.dues[queries]
+            is_match &= dues.take(rows) == self.dues[queries]
         return is_match
 
 
@@ -90,9 +88,8 @@ def _between(values: Values, lo: Any, hi: Any) -> slice:
 
 
 def _bisected(hashes: Hashes, targets: Hashes, low: Ints, high: Ints, side: str) -> Ints:
-    """``searchsorted`` of each wanted value in a range of its own."""
+    """``searchsorted`` of each wanted value in a range of its own; changes the ranges."""
     before = np.less if side == "left" else np.less_equal
-    low, high = low.copy(), high.copy()
     while (open_ := np.flatnonzero(low < high)).size:
         middle = (low[open_] + high[open_]) >> 1
         below = before(hashes[middle], targets[open_])
@@ -108,6 +105,10 @@ class Piece:
     reader: RunReader
     queries: Ints
     rows: Ints
+
+    def vec(self, name: str) -> Vec | None:
+        """A column of fixed width; None if it is newer than the run."""
+        return self.reader.taken_vec(name, self.rows)
 
 
 @dataclass(slots=True)
@@ -127,15 +128,14 @@ class Answers:
         """A fixed-width column, one value per query."""
         kind = self._types[name]
         if self.complete:
-            column = self.pieces[0].reader.column(name)
-            if column is not None:
-                return _taken(column, self.pieces[0].rows, kind)
+            whole = self.pieces[0].vec(name)
+            if whole is not None:
+                return whole
         values = zeros(kind, self.size)
         valid = np.zeros(self.size, np.bool_)
         for piece in self.pieces:
-            column = piece.reader.column(name)
-            if column is not None:
-                part = _taken(column, piece.rows, kind)
+            part = piece.vec(name)
+            if part is not None:
                 values[piece.queries] = part.values
                 valid[piece.queries] = True if part.valid is None else part.valid
         return Vec(values, valid & self.there)
@@ -149,9 +149,9 @@ class Answers:
         indexes = np.zeros(self.size, np.int64)
         offset = 1
         for piece in self.pieces:
-            column = piece.reader.column(name)
-            if column is not None:
-                chunks.append(taken(column, piece.rows, kind))
+            values = piece.reader.taken(name, piece.rows)
+            if values is not None:
+                chunks.append(values)
                 indexes[piece.queries] = np.arange(offset, offset + len(piece.rows))
                 offset += len(piece.rows)
         indexes[~self.there] = 0
@@ -163,17 +163,10 @@ class Answers:
         return len(self.pieces) == 1 and len(self.pieces[0].rows) == self.size and bool(self.there.all())
 
 
-def _taken(column: pa.Array, rows: Ints, kind: pa.DataType) -> Vec:
-    """The ``rows`` of a column of fixed width, which may be packed. Of bits no others are unpacked."""
-    is_bits = pa.types.is_boolean(column.type)
-    part = vector(column.take(pa.array(rows))) if is_bits else vector(column).take(rows)
-    return Vec(part.values.astype(dtype_of(kind) or part.values.dtype, copy=False), part.valid)
-
-
 def find(
     layout: Layout, layers: Sequence[Sequence[RunReader]], queries: Queries, keys: list[pa.Array]
 ) -> Answers:
-    """The newest row of each query's identity, tombstones included."""
+    """The newest row of each query's identity, tombstones included. ``keys``: the key and value columns."""
     size = len(queries)
     pieces: list[Piece] = []
     answered = np.zeros(size, np.bool_)
@@ -219,9 +212,9 @@ def _hits(
 def _match(
     layout: Layout, reader: RunReader, unanswered: Queries, query_numbers: Ints, keys: list[pa.Array]
 ) -> tuple[Ints, Ints]:
-    """Query numbers and rows of ``reader`` with equal identity."""
+    """Query numbers and rows of ``reader`` with equal identity. ``matches`` compares due times."""
     candidates = unanswered.places(reader)
-    columns = [reader.column(f.name) for f in layout.identity]
+    columns = [reader.column(f.name) for f in (*layout.keys, *layout.values)]
     queries, rows = [], []
     hit = np.flatnonzero(unanswered.matches(reader, candidates, np.arange(len(unanswered))))
     while len(hit):

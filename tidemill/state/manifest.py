@@ -19,9 +19,10 @@ from tidemill.state.record import damaged, decode_record, encode_record
 from tidemill.state.run import Run
 from tidemill.state.storage import StateFiles
 
-VERSION = 4
-_OLDER = {3: lambda fields: fields}
-"""Readers of the versions before. 4: runs may be packed (``state.packing``), which the file itself says."""
+VERSION = 5
+_OLDER = {3: lambda fields: fields, 4: lambda fields: fields}
+"""Readers of the versions before. 4: runs may be packed (``state.packing``), which the file itself says.
+5: their integers may count steps, and due times may be there once each."""
 
 Layers = tuple[tuple[Run, ...], ...]
 

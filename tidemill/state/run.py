@@ -10,6 +10,7 @@ time at which a row is due, then the hash. Every function that cuts or merges ru
 
 from __future__ import annotations
 
+from collections.abc import Collection
 from dataclasses import dataclass, field, replace
 from typing import Any
 
@@ -17,8 +18,9 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.ipc as ipc
 
-from tidemill.changelog.columns import Hashes, Ints, single, vector
-from tidemill.state.packing import packed
+from tidemill.changelog.columns import Hashes, Ints, Vec, single, vector
+from tidemill.state.due_times import DueTimes, due_times_of
+from tidemill.state.packing import packed, taken, taken_vec, unpacked
 from tidemill.state.storage import Published, StateFiles
 
 HASH = "$hash"
@@ -27,7 +29,7 @@ WEIGHT = "$weight"
 DELETED = "$deleted"
 TIME = "$time"
 
-_PLAIN = (HASH, DUE, DELETED, TIME)
+_PLAIN = (HASH, DELETED, TIME)
 """Columns that are never packed: they are read whole."""
 _HASHES = 1 << 64
 _EPOCH_START = 1 << 63
@@ -133,7 +135,7 @@ class RunReader:
         if self.run is None or self.run.within is None:
             return self.table
         lo, hi = (np.uint64(bound) for bound in self.run.within)
-        return self.table.filter(pa.array((self.hashes >= lo) & (self.hashes <= hi)))
+        return unpacked(self.table).filter(pa.array((self.hashes >= lo) & (self.hashes <= hi)))
 
     @property
     def hashes(self) -> Hashes:
@@ -142,19 +144,29 @@ class RunReader:
         return self._hashes
 
     @property
-    def dues(self) -> Ints | None:
-        """The due time of each row; None in a table ordered by hash."""
-        at = self.table.schema.get_field_index(DUE)
-        return None if at < 0 else vector(self.table.column(at)).values
+    def dues(self) -> DueTimes | None:
+        """The due times of rows; None in a table ordered by hash."""
+        column = self.column(DUE)
+        return None if column is None else due_times_of(column)
 
     def column(self, name: str) -> pa.Array | None:
         """The column as one array, perhaps packed; None if the column is newer than this run."""
         at = self.table.schema.get_field_index(name)
         return None if at < 0 else single(self.table.column(at))
 
+    def taken(self, name: str, rows: Ints) -> pa.Array | None:
+        """``rows`` of a column, unpacked; None if the column is newer than this run."""
+        column = self.column(name)
+        return None if column is None else taken(self.table.schema.field(name), column, rows)
+
+    def taken_vec(self, name: str, rows: Ints) -> Vec | None:
+        """``taken`` of a column of fixed width."""
+        column = self.column(name)
+        return None if column is None else taken_vec(self.table.schema.field(name), column, rows)
+
     def code(self, row: int) -> int:
         code, dues = int(self.hashes[row]), self.dues
-        return code if dues is None else due_code(int(dues[row])) + code
+        return code if dues is None else due_code(int(dues.take(np.array([row]))[0])) + code
 
     def at(self, code: int) -> int:
         """The first row whose code is at least ``code``."""
@@ -163,8 +175,7 @@ class RunReader:
             due, code = due_range(code, code)[0], code % _HASHES
             if due >= _EPOCH_START:
                 return stop
-            start = int(np.searchsorted(dues, due, side="left"))
-            stop = int(np.searchsorted(dues, due, side="right"))
+            start, stop = (int(bound[0]) for bound in dues.ranges(np.array([due])))
         if code >= _HASHES:
             return stop
         return start + int(np.searchsorted(self.hashes[start:stop], np.uint64(code)))
@@ -185,12 +196,20 @@ class RunReader:
 
 
 def write_run(
-    storage: StateFiles, path: str, table: pa.Table, epochs: tuple[int, int], *, packed_gain: float | None
+    storage: StateFiles,
+    path: str,
+    table: pa.Table,
+    epochs: tuple[int, int],
+    *,
+    packed_gain: float | None,
+    payload: Collection[str],
 ) -> Run:
-    """Publishes ``table`` (sorted by code, not empty) as a run file. ``packed_gain``: as in ``packed``; None:
-    plain."""
+    """Publishes ``table`` (sorted by code, not empty) as a run file. ``packed_gain`` and ``payload``: as in
+    ``packed``; no gain: plain."""
     table = table.combine_chunks()
-    stored = table if packed_gain is None else packed(table, _PLAIN, packed_gain)
+    stored = table
+    if packed_gain is not None:
+        stored = packed(table, _PLAIN, packed_gain, payload=payload, order=DUE)
 
     def write(sink: Any) -> None:
         with ipc.new_file(sink, stored.schema) as writer:

@@ -194,5 +194,6 @@ class _Writer:
         path = f"{store.operator}/{store.partition}/{name}"
         options = store.options
         gain = options.gain(self.layout) if len(rows.table) >= options.packed_rows else None
-        run = write_run(store.storage, path, rows.table, rows.epochs, packed_gain=gain)
+        payload = [f.name for f in self.layout.columns]
+        run = write_run(store.storage, path, rows.table, rows.epochs, packed_gain=gain, payload=payload)
         return RunReader.of_run(store.storage, run)

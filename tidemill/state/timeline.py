@@ -28,7 +28,6 @@ from tidemill.changelog.values import rows_same
 from tidemill.state.layers import TableLayers
 from tidemill.state.layout import Layout, conform, hash_array
 from tidemill.state.lookup import Answers, Piece, Queries, find, total_weight
-from tidemill.state.packing import taken
 from tidemill.state.run import DELETED, DUE, HASH, WEIGHT, RunReader, due_code, due_range
 
 _TOLD_BITS = 20
@@ -49,16 +48,12 @@ class Gathered:
 
     def column(self, name: str) -> pa.Array:
         kind = self.layout.schema.field(name).type
-        return single(pa.chunked_array([self._piece(p, name, kind) for p in self.pieces], kind))
+        return single(pa.chunked_array([p.reader.taken(name, p.rows) for p in self.pieces], kind))
 
     def ints(self, name: str) -> Ints:
         """A column of integers or times without NULLs."""
-        return np.concatenate(
-            [
-                np.zeros(0, np.int64),
-                *(vector(p.reader.table.column(name)).values[p.rows] for p in self.pieces),
-            ]
-        )
+        parts = [p.vec(name) for p in self.pieces]
+        return np.concatenate([np.zeros(0, np.int64), *(part.values for part in parts if part is not None)])
 
     def where(self, chosen: Mask) -> Gathered:
         """The entries that a mask selects."""
@@ -67,9 +62,6 @@ class Gathered:
         sizes = np.cumsum([len(p.rows) for p in self.pieces])
         parts = zip(self.pieces, np.split(chosen, sizes[:-1]), strict=True)
         return Gathered(self.layout, [Piece(p.reader, p.queries[c], p.rows[c]) for p, c in parts])
-
-    def _piece(self, piece: Piece, name: str, kind: pa.DataType) -> pa.Array:
-        return taken(single(piece.reader.table.column(name)), piece.rows, kind)
 
 
 @dataclass(slots=True)
@@ -122,7 +114,7 @@ class TimeTable:
     def lookup(self, dues: Ints, hashes: Hashes, keys: list[pa.Array]) -> Answers:
         """The records of distinct identities, in ascending order of (``dues``, ``hashes``). ``keys`` are
         the key (and value) columns, with one row per query. Deleted records are not found."""
-        found = find(self.layout, self.rows.all, Queries(hashes, dues), [_times(dues), *keys])
+        found = find(self.layout, self.rows.all, Queries(hashes, dues), keys)
         if found.pieces:
             deleted = found.vec(DELETED)
             found.there &= ~(deleted.values & deleted.mask())
@@ -130,8 +122,7 @@ class TimeTable:
 
     def weights(self, dues: Ints, hashes: Hashes, keys: list[pa.Array]) -> Ints:
         """The total weight in a multiset of each queried identity, with the arguments of ``lookup``."""
-        queries = Queries(hashes, dues)
-        return total_weight(self.layout, self.rows.all, queries, [_times(dues), *keys], WEIGHT)
+        return total_weight(self.layout, self.rows.all, Queries(hashes, dues), keys, WEIGHT)
 
     def may_have(self, hashes: Hashes) -> Mask:
         """Which of these keys may have an entry. Most keys without entries are recognised. If there are
@@ -195,10 +186,6 @@ def _told(codes: Hashes) -> Hashes:
     """Bits that a row's code has of the hash of its key. The first bits are left out, because the rows of
     a partition share them."""
     return (codes >> np.uint64(32)) & np.uint64((1 << _TOLD_BITS) - 1)
-
-
-def _times(dues: Ints) -> pa.Array:
-    return to_arrow(Vec(dues), pa.int64())
 
 
 def by_time_order(dues: Ints, hashes: Hashes) -> Ints:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import asdict, dataclass, field
 from pathlib import Path
 from typing import Any
 
@@ -32,7 +32,7 @@ from tidemill.session import planning
 from tidemill.session.context import SessionContext
 from tidemill.session.dispatch import execute
 from tidemill.sql.parser import parse_statement
-from tidemill.sql.statements import Query
+from tidemill.sql.statements import Insert, Query
 from tidemill.state.slices import KEY_GROUPS, Slice, key_groups
 from tidemill.state.storage import StateFiles
 from tidemill.state.store import StateStore
@@ -51,6 +51,23 @@ def session(*tables: str, **options: str) -> SessionContext:
     for text in tables or (CLICKS,):
         execute(parse_statement(text), made)
     return made
+
+
+def compiled_job(
+    context: SessionContext, sql: str, stored: JobIdentity | None = None, zone: str = "UTC"
+) -> JobIdentity:
+    """The job of a query or an INSERT, by the names of what is ``stored``, as a record has it."""
+    statement, config = parse_statement(sql), context.configuration
+    if isinstance(statement, Insert):
+        roots = planning.physical_job(config, [optimize(planning.bind_insert(context, statement))])
+    else:
+        assert isinstance(statement, Query)
+        roots = [planning.physical(config, optimize(planning.bind(context, statement)))]
+    commit = EpochCommit(epoch=1, time=0, offsets={}, manifests={}, tokens={})
+    names = state_names(stored, commit) if stored is not None else None
+    _, compiled = unread_job(roots, config, frames={}, zone=zone, names=names)
+    made = job_identity(roots, compiled, "job", RULES)
+    return JobIdentity.from_json(json.loads(json.dumps(asdict(made))))
 
 
 @dataclass

@@ -3,23 +3,15 @@ column."""
 
 from __future__ import annotations
 
-import json
 from dataclasses import asdict
 
 import pytest
 
-from tests.runtime.evolution.changing_query import session
-from tidemill.physical.identities import RULES
-from tidemill.plan.optimizer import optimize
-from tidemill.runtime.checkpoint.epochs import EpochCommit
+from tests.runtime.evolution.changing_query import compiled_job, session
+from tidemill.errors import StateError
 from tidemill.runtime.checkpoint.evolution import Evolution, evolution
 from tidemill.runtime.checkpoint.identity import JobIdentity
-from tidemill.runtime.job.graphs import state_names, unread_job
-from tidemill.runtime.job.identity import job_identity
-from tidemill.session import planning
 from tidemill.session.context import SessionContext
-from tidemill.sql.parser import parse_statement
-from tidemill.sql.statements import Insert
 
 
 def tables(kind: str = "BIGINT") -> list[str]:
@@ -33,15 +25,7 @@ def tables(kind: str = "BIGINT") -> list[str]:
 
 def job(context: SessionContext, query: str, stored: JobIdentity | None = None) -> JobIdentity:
     """The job of ``query`` into s, by the names of what is stored."""
-    statement = parse_statement(f"INSERT INTO s {query}")
-    assert isinstance(statement, Insert)
-    config = context.configuration
-    roots = planning.physical_job(config, [optimize(planning.bind_insert(context, statement))])
-    commit = EpochCommit(epoch=1, time=0, offsets={}, manifests={}, tokens={})
-    names = state_names(stored, commit) if stored is not None else None
-    _, compiled = unread_job(roots, config, frames={}, zone="UTC", names=names)
-    made = job_identity(roots, compiled, "job", RULES)
-    return JobIdentity.from_json(json.loads(json.dumps(asdict(made))))
+    return compiled_job(context, f"INSERT INTO s {query}", stored)
 
 
 def changed(before: str, after: str) -> Evolution:
@@ -97,3 +81,28 @@ def test_a_record_that_does_not_say_what_was_shown_names_nothing() -> None:
     del data["shown"]
     stored = JobIdentity.from_json(data)
     assert told(evolution(stored, job(context, JOINED.format("x, b"), stored))) == []
+
+
+KEEPS = (
+    "CREATE TABLE cdc (k INT, a BIGINT) WITH "
+    "('connector'='filesystem', 'path'='/c', 'format'='debezium-json')",
+    "CREATE TABLE u (k INT, p BIGINT{}, PRIMARY KEY (k) NOT ENFORCED) WITH "
+    "('connector'='jdbc', 'url'='jdbc:sqlite:/u', 'table-name'='u')",
+)
+
+
+@pytest.mark.parametrize(("column", "why"), [("", ""), (" NOT NULL", "its type is BIGINT NOT NULL")])
+def test_a_sink_that_keeps_rows_shows_null_where_its_column_may_be_null(column: str, why: str) -> None:
+    """What is NULL for rows stored before need not be NULL in any row of the new query."""
+    context = session(*(text.format(column) for text in KEEPS))
+    stored = compiled_job(context, "INSERT INTO u SELECT k, COALESCE(a, 0) FROM cdc")
+    wanted = compiled_job(context, "INSERT INTO u SELECT k, COALESCE(a, 1) FROM cdc", stored)
+    found = evolution(stored, wanted)
+    if why:
+        with pytest.raises(StateError, match=why):
+            found.check("the savepoint 's'")
+    else:
+        found.check("the savepoint 's'")
+        assert any("is NULL for rows stored before epoch 2" in change.detail for change in found.changes)
+        again = compiled_job(context, "INSERT INTO u SELECT k, COALESCE(a, 1) FROM cdc", wanted)
+        assert evolution(wanted, again).is_same

@@ -18,6 +18,7 @@ from tidemill.errors import (
     LostDriverError,
     OwnershipError,
     StateError,
+    ValidationError,
 )
 from tidemill.runtime.progress import JobEvent, JobFailed
 from tidemill.session.environment import TableEnvironment
@@ -117,6 +118,27 @@ def test_a_job_that_waits_can_be_ended(
     end(job)
     job.wait(LONG)
     assert (job.status, job.is_running()) == ("CANCELED", False)
+
+
+def test_a_job_that_waits_is_neither_saved_nor_altered(spark: SparkSession, tmp_path: Path) -> None:
+    """It is told so, nothing is left of it, and the job goes on as it was."""
+    made = Failing(tmp_path, "fixed-delay", failures(7), fixed_delay__delay="2 s")
+    job = made.start()
+    assert made.failed.wait(LONG)
+    saved = tmp_path / "saved"
+    ask(made.session, f"SET 'execution.checkpointing.savepoint-dir' = '{saved}'")
+    for statement in (
+        f"CREATE SAVEPOINT '{saved}' FOR JOB '{job.job_id}'",
+        f"ALTER JOB '{job.job_id}' SET ('parallelism.default' = '3')",
+        f"ALTER JOB '{job.job_id}' AS INSERT INTO sink SELECT id, id + 1 FROM g",
+        f"VERIFY JOB '{job.job_id}'",
+        f"STOP JOB '{job.job_id}' WITH SAVEPOINT",
+    ):
+        with pytest.raises(ValidationError, match=f"{job.job_id}.* does not run: it is RESTARTING"):
+            ask(made.session, statement)
+    assert not saved.exists()
+    job.wait(LONG)
+    assert made.written() == list(range(1, ROWS + 1))
 
 
 def test_what_would_fail_again_ends_the_job_at_once(spark: SparkSession, tmp_path: Path) -> None:

@@ -19,6 +19,7 @@ from tidemill.operators.aggregates.api import (
 )
 from tidemill.operators.aggregates.count import CountAccumulator
 from tidemill.operators.aggregates.extreme import as_array
+from tidemill.protocols import follows
 from tidemill.state.lookup import Answers
 
 if TYPE_CHECKING:
@@ -34,20 +35,20 @@ AnyAccumulator = Accumulator | FoldingAccumulator | TableAccumulator
 
 def is_simple(accumulator: AnyAccumulator) -> TypeGuard[Accumulator]:
     """Whether the record alone holds its state, and rows can be combined without it."""
-    return isinstance(accumulator, Accumulator)
+    return follows(accumulator, Accumulator)
 
 
 def is_folding(accumulator: AnyAccumulator) -> TypeGuard[FoldingAccumulator]:
-    return isinstance(accumulator, FoldingAccumulator)
+    return follows(accumulator, FoldingAccumulator)
 
 
 def is_stateful(accumulator: AnyAccumulator) -> TypeGuard[TableAccumulator]:
-    return isinstance(accumulator, TableAccumulator)
+    return follows(accumulator, TableAccumulator)
 
 
 def is_runnable(accumulator: AnyAccumulator) -> TypeGuard[RunningAccumulator]:
     """Whether it has a state table, and still computes its value after each row in one pass."""
-    return isinstance(accumulator, RunningAccumulator)
+    return follows(accumulator, RunningAccumulator)
 
 
 def stored_cells(records: Answers, accumulator: AnyAccumulator) -> Cells:

@@ -106,6 +106,7 @@ def merge_calls(parts: tuple[AggregateCall, ...], first: int) -> tuple[Aggregate
             type=c.type,
             name=c.name,
             options=c.options,
+            item=c.item,
         )
         for i, c in enumerate(parts)
     )

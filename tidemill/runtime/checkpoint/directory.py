@@ -26,6 +26,7 @@ job is refused: from the beginning it would show everything twice.
 from __future__ import annotations
 
 import contextlib
+import dataclasses
 import itertools
 from collections.abc import Callable
 from dataclasses import asdict, replace
@@ -308,14 +309,14 @@ class CheckpointDirectory:
         return self._record(EpochPlan, _name(epoch, _PLAN), "the plan record", epoch)
 
     def write_plan(self, plan: EpochPlan) -> None:
-        self._put(_name(plan.epoch, _PLAN), asdict(plan))
+        self._put(_name(plan.epoch, _PLAN), _recorded(plan))
 
     def remove_plan(self, epoch: int) -> None:
         self._records.remove(_name(epoch, _PLAN))
 
     def write_commit(self, commit: EpochCommit) -> None:
         """The epoch has happened when this returns; it must not have happened before."""
-        self._put(_name(commit.epoch, _COMMIT), asdict(commit))
+        self._put(_name(commit.epoch, _COMMIT), _recorded(commit))
 
     def begin_showing(self) -> None:
         """Notes that there has been a commit, before anybody sees what it did."""
@@ -406,6 +407,11 @@ class CheckpointDirectory:
             return kind(**fields)
         except TypeError as e:
             raise damaged(path, str(e)) from e
+
+
+def _recorded(record: EpochPlan | EpochCommit) -> dict[str, Any]:
+    """Not ``asdict``, which copies all that is in it, at every epoch."""
+    return {f.name: getattr(record, f.name) for f in dataclasses.fields(record)}
 
 
 def identity_records(storage: Storage) -> list[str]:

@@ -20,6 +20,7 @@ Operators are compared by their ids, calls and columns of kept rows by theirs, c
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, replace
 from enum import StrEnum
@@ -52,6 +53,8 @@ _OTHER_DIGITS = (
     "; the input takes rows back, and a number that came before comes back by other digits in this type"
 )
 _TAKEN_BACK = {True: "may be taken back", False: "only come"}
+_INVENTED = re.compile(r"EXPR\$(\d+)")
+"""The name of a column without one, with its place."""
 Part = Callable[..., "Change"]
 
 
@@ -199,7 +202,7 @@ def _compared(then: OperatorSchema, now: OperatorSchema) -> Iterator[Change]:
     before = {call.id: call for call in then.calls}
     here = {call.id for call in now.calls}
     gone = [call for call in then.calls if call.id not in here]
-    replaced = {call.name: call for call in gone}
+    replaced = {call.name: call for call in gone if call.name}
     epochs = {call.born for call in now.calls if call.id not in before}
     added = _added(then, now)
     lacks = (
@@ -309,14 +312,18 @@ def _stayed(part: Part, then: CallSchema, now: CallSchema, *, retracts: bool) ->
 
 
 def _replaced(found: Change, then: CallSchema, now: CallSchema) -> Change:
-    """A column of the result that meant something else."""
+    """A column of the result that meant something else: it may be more than the call."""
     if found.verdict is Verdict.REFUSED:
         return found
     before, here = then.text, now.text
-    if before == here:
+    if before == here and then.arg_types != now.arg_types:
         before, here = (f"{call.text} of {', '.join(call.arg_types)}" for call in (then, now))
+    elif before == here:
+        here = f"another {here}"
     begins = f"is complete {found.detail}" if found.verdict is Verdict.COMPLETE else found.detail
-    detail = f"{now.name} was {before}, now it is {here}; it {begins}"
+    invented = _INVENTED.fullmatch(now.name)
+    name = f"column {int(invented[1]) + 1} of the SELECT list" if invented else now.name
+    detail = f"{name} was {before}, now it is {here}; it {begins}"
     return replace(found, verdict=Verdict.REPLACED, detail=detail, loses=True)
 
 

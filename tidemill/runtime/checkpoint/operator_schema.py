@@ -12,10 +12,10 @@ from typing import Any, Self
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class CallSchema:
-    """An aggregate call. ``id``: its identity over columns of sources; ``name``: its column of the result;
-    ``text``: its text for people. ``type``, ``arg_types``: as Flink spells them. ``since``: the first epoch
-    that the call has seen; ``born``: the epoch in which the query got the call; both are 0 from the start.
-    ``initial``: its value over no rows."""
+    """An aggregate call. ``id``: its identity over columns of sources; ``name``: the SELECT item that it is a
+    part of, '' for none; ``text``: its text for people. ``type``, ``arg_types``: as Flink spells them.
+    ``since``: the first epoch that the call has seen; ``born``: the epoch in which the query got the call;
+    both are 0 from the start. ``initial``: its value over no rows."""
 
     id: str
     name: str

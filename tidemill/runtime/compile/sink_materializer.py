@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 from tidemill.changelog.rowkind import INSERT_ONLY, RowKind
 from tidemill.operators.rank.operator import RankSpec
 from tidemill.operators.rows.ordering import by_columns
 from tidemill.physical import nodes as p
 from tidemill.physical.sinks import keeps_greatest_row
 from tidemill.runtime import graph as g
+from tidemill.runtime.checkpoint.operator_schema import ColumnSchema
 from tidemill.runtime.compile.context import CompileContext
 from tidemill.runtime.compile.keyed import keyed, late_of
 from tidemill.runtime.compile.row_names import named_rows
@@ -21,6 +24,7 @@ def materialized(sink: p.Sink, context: CompileContext) -> g.ExecNode:
     NOTHING it is the live row that arrived first; DO ERROR allows only one live row. If arrival is not known,
     the greatest row by its columns counts as the last, and the least row as the first."""
     rows = named_rows(context.state, "sink-materialize", sink, sink.input)
+    rows = replace(rows, columns=_null_for_earlier_rows(sink, rows.columns))
     inputs = context.sink_fields(sink) if rows.late is None else rows.fields[0]
     places = {c.name: place for place, c in enumerate(sink.table.written_columns)}
     keys = [places[key] for key in sink.table.primary_key]
@@ -44,6 +48,18 @@ def materialized(sink: p.Sink, context: CompileContext) -> g.ExecNode:
         late=late_of(rows, sink),
     )
     return keyed(sink, spec, "sink-materialize", spec.partition, context, False, rows=rows)
+
+
+def _null_for_earlier_rows(sink: p.Sink, columns: tuple[ColumnSchema, ...]) -> tuple[ColumnSchema, ...]:
+    """``columns`` that rows stored earlier lack may be NULL where the sink's columns may, whatever the query
+    says of its own rows."""
+    given = zip(columns, sink.input.fields, sink.table.written_columns, strict=False)
+    return tuple(
+        replace(column, type=str(field.type.with_nullable(True)))
+        if column.since and own.type.nullable
+        else column
+        for column, field, own in given
+    )
 
 
 def _columns_of_key(sink: p.Sink, key: tuple[str, ...], inputs: tuple[Field, ...]) -> tuple[str, ...]:

@@ -36,14 +36,13 @@ Made = Callable[[Calls], object]
 @dataclass(frozen=True, slots=True, kw_only=True)
 class NamedCalls:
     """An operator's id, and its calls over fields of ``below``: the calls as in the plan and as in the
-    kernel, their ids, the names of their results, and the epochs in which the query got them."""
+    kernel, their ids, and the epochs in which the query got them."""
 
     operator: str
     below: p.PhysicalNode
     calls: tuple[AggregateCall, ...]
     specs: Calls
     ids: tuple[str, ...] = ()
-    names: tuple[str, ...] = ()
     born: tuple[int, ...] = ()
 
 
@@ -170,14 +169,12 @@ class StateNames:
             name = free_name(f"#{key} SINCE {born[-1]}", taken)
             taken.add(name)
             named.append(replace(spec, since=since, name=name))
-        names = tuple(spec.name for spec in specs)
         return NamedCalls(
             operator=operator,
             below=below,
             calls=calls,
             specs=tuple(named),
             ids=ids,
-            names=names,
             born=tuple(born),
         )
 
@@ -187,11 +184,11 @@ class StateNames:
             return ()
         texts = self.lineages.call_texts(calls.calls, calls.below)
         fields = calls.below.fields
-        parts = zip(calls.ids, calls.names, calls.born, texts, calls.calls, calls.specs, strict=True)
+        parts = zip(calls.ids, calls.born, texts, calls.calls, calls.specs, strict=True)
         return tuple(
             CallSchema(
                 id=key,
-                name=name,
+                name=call.item,
                 text=text,
                 type=str(call.type),
                 arg_types=tuple(str(fields[a].type) for a in call.args),
@@ -199,7 +196,7 @@ class StateNames:
                 born=born,
                 initial=_initial(spec),
             )
-            for key, name, born, text, call, spec in parts
+            for key, born, text, call, spec in parts
         )
 
     def labels(self, below: p.PhysicalNode) -> dict[str, str]:

@@ -19,6 +19,8 @@ from tidemill.user_functions.code import code_digest
 
 _BY_ZONE = frozenset(f.name for f in (*datetime_now.FUNCTIONS, *datetime_text.FUNCTIONS))
 """Functions that may read the session's time zone though no TIMESTAMP_LTZ is near."""
+_FILES, _FOLDER = "filesystem", "in the name of a folder"
+"""The connector that reads partition columns from the names of folders."""
 _FORMAT_KEYS = ("format", "value.format", "key.format")
 
 
@@ -49,14 +51,20 @@ def function_code(roots: Sequence[p.PhysicalNode]) -> dict[str, str]:
 
 
 def _places(scan: p.TableSourceScan) -> dict[str, str]:
-    """Where a positional format finds each column that is read; other scans of the table may read others."""
+    """Where each column that is read is found: in the name of a folder, or at its place if the format is
+    positional. Other scans of the table may read others."""
     options = dict(scan.options)
     named = [options[key] for key in _FORMAT_KEYS if options.get(key) in identifiers()]
-    if not any(find_format(name).is_positional for name in named):
-        return {}
+    is_positional = any(find_format(name).is_positional for name in named)
+    in_folders = scan.table.partitioned_by if options.get("connector") == _FILES else ()
     names = [c.name for c in scan.table.physical_columns if c.name not in scan.table.partitioned_by]
-    read = [c for c in scan.columns if c in names]
-    return {f"the place of column {c} of table {scan.table.path}": str(names.index(c) + 1) for c in read}
+    places = dict.fromkeys(in_folders, _FOLDER)
+    if is_positional:
+        places |= {c: str(place) for place, c in enumerate(names, 1)}
+    elif options.get("connector") == _FILES:
+        places |= dict.fromkeys(names, "in the file")
+    read = [c for c in scan.columns if c in places]
+    return {f"the place of column {c} of table {scan.table.path}": places[c] for c in read}
 
 
 def _reads_zone(part: object) -> bool:

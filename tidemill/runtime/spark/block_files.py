@@ -25,6 +25,7 @@ import pyarrow as pa
 import pyarrow.ipc as ipc
 from pyspark import SparkContext, SparkFiles
 
+from tidemill.runtime.spark.applications import application_id
 from tidemill.runtime.spark.settings import is_within_machine
 
 LARGE = 64 << 10
@@ -43,7 +44,7 @@ def block_folder(context: SparkContext) -> Iterator[str | None]:
         yield None
         return
     # Spark removes what is in there at its end, should this process be killed before.
-    folder = os.path.join(_spark_files(context.applicationId), f"blocks-{uuid4().hex}")
+    folder = os.path.join(_spark_files(application_id(context)), f"blocks-{uuid4().hex}")
     try:
         yield folder
     finally:

@@ -10,7 +10,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, field, replace
-from typing import Any, Protocol
+from typing import Any, Protocol, cast
 from uuid import uuid4
 
 import pyarrow as pa
@@ -31,6 +31,7 @@ from tidemill.operators.api import (
     LocalPhase,
     OperatorSpec,
 )
+from tidemill.protocols import follows
 from tidemill.runtime.spark.exchange import PortRows, Received, received
 from tidemill.runtime.spark.late_rows import LateWriter
 from tidemill.runtime.spark.settings import ARROW_ROWS_PER_BATCH
@@ -238,9 +239,7 @@ class KernelTask:
         return marks | ({self.operator: self._handed_on(watermark)} if any(i.origins for i in inputs) else {})
 
     def _handed_on(self, watermark: int) -> int:
-        if watermark in (NONE, END) or not isinstance(self.spec, Delayed):
-            return watermark
-        return watermark - self.spec.delay
+        return watermark if watermark in (NONE, END) else watermark - self._delay
 
     def _step(self, inputs: tuple[Incoming, ...], watermark: int, partition: int) -> pa.Table:
         base, groups = self.base.get(partition), key_groups(partition, self.partitions)
@@ -303,9 +302,12 @@ class KernelTask:
     def _own_before(self) -> int:
         """What the operator itself had reached."""
         mark = self.event_time.reached.get(self.operator, NONE)
-        if mark in (NONE, END) or not isinstance(self.spec, Delayed):
-            return mark
-        return mark + self.spec.delay
+        return mark if mark in (NONE, END) else mark + self._delay
+
+    @property
+    def _delay(self) -> int:
+        """By how many ms the time of what it gives is behind that of its inputs."""
+        return cast(Delayed, self.spec).delay if follows(self.spec, Delayed) else 0
 
     def _event_before(self, inputs: tuple[Incoming, ...]) -> int:
         if self.event_time.relaxed:

@@ -22,6 +22,7 @@ from tidemill.runtime.spark.resident.steps import Reads, StepRunner
 from tidemill.runtime.spark.resident.worker import Told
 from tidemill.runtime.spark.resident.workers import Failed, Task, answer_of
 from tidemill.runtime.spark.spread import READER_COLUMN
+from tidemill.spark_internals.pickling import Kept
 
 NODE = g.Read(columns=(), kinds=frozenset(), sequenced=False, source="s", schema="")
 Batches = Iterable[pa.RecordBatch]
@@ -96,7 +97,7 @@ def thread(monkeypatch: pytest.MonkeyPatch) -> Thread:
 
 def runner(thread: Thread, told: Told) -> StepRunner:
     reads = Reads({"s": ReadTasks([(0, 3), (3, 8)], numbers, 80)})
-    return StepRunner(reads=reads, told=told, run=thread.run)
+    return StepRunner(reads=reads, told=told, kept=Kept(()), run=thread.run)
 
 
 def tokens(found: list[list[list[pa.RecordBatch]]]) -> list[list[str]]:
@@ -149,7 +150,8 @@ def test_a_node_of_several_readers_runs_once(thread: Thread) -> None:
 def test_a_tick_comes_to_every_partition(thread: Thread) -> None:
     none = ReadRows(source="none", through=iter, schema="")
     step = Exchanged(blocks=(none,), partitions=3, ticks=True, task=texts, schema="")
-    made = StepRunner(reads=Reads({"none": ReadTasks([], numbers, 0)}), told=Told(), run=thread.run)
+    reads = Reads({"none": ReadTasks([], numbers, 0)})
+    made = StepRunner(reads=reads, told=Told(), kept=Kept(()), run=thread.run)
     assert [len(batches) for batches in made.results([step])[0]] == [1, 1, 1]
 
 

@@ -178,7 +178,7 @@ def test_what_fails_in_resident_workers_alone_is_left_to_spark(
 ) -> None:
     expected = ran(Session(options(10, resident=False)), tables, tmp_path / "spark", COUNTS)
     with (
-        patch("tidemill.runtime.spark.resident.steps.pickled", side_effect=TypeError("cannot be pickled")),
+        patch("tidemill.spark_internals.pickling.Kept.pickled", side_effect=TypeError("cannot be pickled")),
         heard() as found,
         caplog.at_level(logging.WARNING, "tidemill"),
     ):

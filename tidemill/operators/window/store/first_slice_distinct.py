@@ -55,6 +55,7 @@ class View:
             values=tuple(pa.field(f"$value{i}", kind) for i, (_, kind) in enumerate(self.args)),
             columns=(pa.field(_FIRST, _NUMBER),),
             by_time=True,
+            since=_FIRST,
         )
 
 

@@ -47,12 +47,12 @@ def lower(
     source: n.LogicalNode,
     grouping: Grouping,
     roots: Sequence[Expr],
-    names: Mapping[Expr, str],
+    items: Sequence[tuple[str, Expr]],
     hints: tuple[tuple[str, str], ...] = (),
 ) -> tuple[n.LogicalNode, Lowered]:
     """The aggregation of ``source`` that ``roots`` need, and how to rewrite them over it.
 
-    ``names``: aliases of select items that are nothing but one aggregate.
+    ``items``: the select items with their names.
     """
     columns = Columns()
     for key in grouping.keys:
@@ -65,7 +65,7 @@ def lower(
     keys = tuple(range(len(grouping.keys)))
     if grouping.sets is not None and not keys:
         whole = _repeated_global_rows(
-            plan, _calls(pending, call_inputs, [], names), len(grouping.sets), hints
+            plan, _calls(pending, call_inputs, [], items), len(grouping.sets), hints
         )
         return whole, Lowered(grouping=grouping, calls=tuple(pending), fields=whole.fields, keys=1)
     if grouping.sets is not None:
@@ -77,7 +77,7 @@ def lower(
         once = n.Expand(fields=plan.fields, input=plan, projections=(refs,))
         plan = _in_windows(source, once, keys) if _makes_windows(source) else plan
     key_fields = [plan.fields[k] for k in keys]
-    calls = _calls(pending, call_inputs, key_fields, names)
+    calls = _calls(pending, call_inputs, key_fields, items)
     if not (keys or calls):
         calls = (_ROWS,)
     fields = (*key_fields, *(t.Field(c.name, c.type) for c in calls))
@@ -136,8 +136,11 @@ def _calls(
     pending: list[AggregateExpr],
     call_inputs: list[_CallInputs],
     key_fields: list[t.Field],
-    names: Mapping[Expr, str],
+    items: Sequence[tuple[str, Expr]],
 ) -> tuple[AggregateCall, ...]:
+    """A select item that is nothing but one aggregate names its call."""
+    names = {expr: name for name, expr in reversed(items) if isinstance(expr, AggregateExpr)}
+    parts = {call: name for name, expr in reversed(items) for call in _distinct_calls([expr])}
     used = {f.name for f in key_fields}
     calls = []
     for number, (call, inputs) in enumerate(zip(pending, call_inputs, strict=True)):
@@ -153,6 +156,7 @@ def _calls(
                 filter=inputs.filter,
                 options=call.options,
                 user=call.user,
+                item=names.get(call, parts.get(call, "")),
             )
         )
     return tuple(calls)

@@ -176,10 +176,8 @@ def _aggregate(
         if block.having is None and not any(contains(r, AggregateExpr) for r in roots):
             return
         keys = aggregates.Grouping(keys=())
-    names: dict[Expr, str] = {
-        i.expr: i.name for i in reversed(block.items) if isinstance(i.expr, AggregateExpr)
-    }
-    block.plan, lowered = aggregates.lower(block.plan, keys, roots, names, ttl)
+    items = [(item.name, item.expr) for item in block.items]
+    block.plan, lowered = aggregates.lower(block.plan, keys, roots, items, ttl)
     retype = Retype(binder.context.environment)
     block.rewrite(lowered.rewrite(r, binder.mentions, retype) for r in roots)
     if block.having is not None:

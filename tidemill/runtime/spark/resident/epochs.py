@@ -9,9 +9,9 @@ from __future__ import annotations
 
 import logging
 import threading
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import AbstractContextManager
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from functools import partial
 
 import pyarrow as pa
@@ -21,6 +21,7 @@ from tidemill.config.epoch_options import RESIDENT
 from tidemill.config.option import Configuration
 from tidemill.connectors.api import BatchMap
 from tidemill.errors import InternalError
+from tidemill.runtime import graph as g
 from tidemill.runtime.outputs import CollectOutput, Made, Output, SinkOutput, stager_of
 from tidemill.runtime.spark.epoch.arrow_steps import ArrowSteps
 from tidemill.runtime.spark.epoch.facts import EpochFacts
@@ -30,6 +31,7 @@ from tidemill.runtime.spark.resident.steps import Reads, StepRunner
 from tidemill.runtime.spark.resident.worker import Told
 from tidemill.runtime.spark.resident.workers import GivenUp, ResidentWorkers, resident_workers
 from tidemill.runtime.spark.settings import SOCKET_FOLDER
+from tidemill.spark_internals.pickling import Kept
 
 LARGEST = 512 << 20
 """Bytes that an epoch reads: two sources of the usual size. While a larger one runs, other queries would wait
@@ -47,7 +49,11 @@ class ResidentEpochs:
     outputs: Mapping[str, Output]
     workers: ResidentWorkers
     stopping: threading.Event
+    _kept: Kept = field(init=False)
     _failures: int = 0
+
+    def __post_init__(self) -> None:
+        self._kept = Kept(_constants(output.node for output in self.outputs.values()))
 
     def run(self, facts: EpochFacts, discard: Callable[[], None]) -> Made | None:
         """Runs the epoch; None if it is to be a Spark job. What the tasks report goes to the report of the
@@ -72,7 +78,9 @@ class ResidentEpochs:
             with self.workers.lent(max(facts.parallelism, reads.tasks), self.stopping.is_set) as job:
                 if job is None:
                     return None
-                runner = StepRunner(reads=reads, told=told, run=partial(job.run, given_up=given_up))
+                runner = StepRunner(
+                    reads=reads, told=told, kept=self._kept, run=partial(job.run, given_up=given_up)
+                )
                 found = runner.results(made)
         except GivenUp:
             discard()
@@ -140,3 +148,19 @@ def resident_epochs(
         _LOGGER.log(level, "'%s' has no effect on this job: %s.", RESIDENT.key, why)
         return None
     return ResidentEpochs(spark=spark, outputs=outputs, workers=resident_workers(context), stopping=stopping)
+
+
+def _constants(outputs: Iterable[g.ExecNode]) -> Iterator[object]:
+    """What is large in the programs of the tasks and the same in all epochs."""
+    for node in (node for output in outputs for node in output.walk()):
+        match node:
+            case g.Keyed():
+                yield node.spec
+                yield from (port.schema for port in node.ports if port.schema is not None)
+            case g.Select(arrays=g.Arrays(projection=projection)):
+                yield from projection.columns
+                yield projection.condition
+            case g.Generate() if node.attached is not None:
+                yield node.attached
+            case g.Lookup():
+                yield node.asking

@@ -9,13 +9,15 @@ import pickle
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import singledispatchmethod
+from itertools import pairwise
 from math import inf
 from typing import Any
 
+import numpy as np
 import pyarrow as pa
-import pyarrow.compute as pc
 from pyspark.sql import SparkSession
 
+from tidemill.changelog.columns import vector
 from tidemill.connectors.api import BatchMap, ReadTasks
 from tidemill.errors import InternalError
 from tidemill.runtime.spark.epoch.facts import EpochFacts
@@ -27,7 +29,7 @@ from tidemill.runtime.spark.resident.fitness import all_steps
 from tidemill.runtime.spark.resident.worker import Program, Told
 from tidemill.runtime.spark.resident.workers import Task
 from tidemill.runtime.spark.spread import READER_COLUMN
-from tidemill.spark_internals.pickling import pickled
+from tidemill.spark_internals.pickling import Kept
 
 Batches = list[pa.RecordBatch]
 Run = Callable[[Sequence[Task]], list[Answer]]
@@ -46,9 +48,9 @@ class _Work:
         """Nothing is left to do for workers."""
         return self.read is None and not self.maps
 
-    def tasks(self, told: Told) -> Iterator[Task]:
+    def tasks(self, told: Told, kept: Kept) -> Iterator[Task]:
         if not self.is_done:
-            program = pickled(Program(maps=self.maps, read=self.read, told=told))
+            program = kept.pickled(Program(maps=self.maps, read=self.read, told=told))
             for given in self.given:
                 data = to_bytes(given) if self.read is None else pickle.dumps(given)
                 yield Task(program=program, given=data)
@@ -79,10 +81,12 @@ class Reads:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class StepRunner:
-    """``told``: what the steps report to; ``report``: what they have told."""
+    """``told``: what the steps report to; ``report``: what they have told; ``kept``: values that the steps of
+    all epochs have."""
 
     reads: Reads
     told: Told
+    kept: Kept
     run: Run
     report: Report = field(default_factory=dict)
     _parts: dict[int, list[Batches]] = field(default_factory=dict)
@@ -91,7 +95,7 @@ class StepRunner:
         """Runs all of them. For each step the batches of each of its tasks; tasks of all steps are counted in
         one row, as Spark does below a union."""
         works = [self._works(step) for step in steps]
-        tasks = [task for several in works for work in several for task in work.tasks(self.told)]
+        tasks = [task for several in works for work in several for task in work.tasks(self.told, self.kept)]
         answers = iter(self.run(tasks) if tasks else ())
         return [[batches for work in several for batches in self._done(work, answers)] for several in works]
 
@@ -134,7 +138,7 @@ class StepRunner:
         if made is None:
             (made,) = self.results([step.whole])
             self._parts[id(step.node)] = made
-        mine = (_where(batches, READER_COLUMN, step.reader) for batches in made)
+        mine = (_by(READER_COLUMN, batches).get(step.reader, []) for batches in made)
         given = tuple([b.drop_columns([READER_COLUMN]) for b in batches] for batches in mine)
         return [_Work(maps=(), read=None, given=given)]
 
@@ -143,9 +147,17 @@ def _split(blocks: Batches, partitions: int) -> list[Batches]:
     """By the partition that they are for."""
     if partitions == 1:
         return [blocks]
-    return [_where(blocks, PARTITION_COLUMN, partition) for partition in range(partitions)]
+    found = _by(PARTITION_COLUMN, blocks)
+    return [found.get(partition, []) for partition in range(partitions)]
 
 
-def _where(batches: Batches, column: str, value: int) -> Batches:
-    found = (batch.filter(pc.equal(batch.column(column), value)) for batch in batches)
-    return [batch for batch in found if batch.num_rows]
+def _by(column: str, batches: Batches) -> dict[int, Batches]:
+    """Their rows by the integer of a column, in their order."""
+    found: dict[int, Batches] = {}
+    for batch in batches:
+        values = vector(batch.column(column)).values
+        begins = [0, *(np.flatnonzero(np.diff(values)) + 1).tolist(), len(values)]
+        for begin, end in pairwise(begins):
+            if end > begin:
+                found.setdefault(int(values[begin]), []).append(batch.slice(begin, end - begin))
+    return found
