@@ -3,7 +3,8 @@
 `python -m bench.lakehouse --rows 10000000 --keys 100000`: no Spark, one process; the sink's own steps (stage,
 publish) with a task for each part of the input, one after the other, where deltalake uses all processors. The
 merge gets the same rows. Ratios of one run count, not seconds. ``random``: keys from all of the table;
-``new``: keys that it does not have; ``recent``: those that were written last.
+``new``: keys that it does not have; ``recent``: those that were written last. Each goes into a table whose
+files are written anew, and into one with deletion vectors.
 """
 
 from __future__ import annotations
@@ -25,6 +26,7 @@ from deltalake import DeltaTable, write_deltalake
 from tidemill.catalog.table import CatalogTable, Column, ObjectPath
 from tidemill.changelog.rowkind import INSERT_ONLY, KIND_COLUMN, UPSERT, RowKind
 from tidemill.connectors.api import SinkRequest
+from tidemill.connectors.delta.vectors import PROPERTY
 from tidemill.connectors.registry import connector
 from tidemill.types import logical as t
 from tidemill.types.logical import Field
@@ -33,11 +35,12 @@ COLUMNS = {"id": t.BIGINT, "account": t.BIGINT, "amount": t.DOUBLE, "name": t.ST
 _TASKS = 4
 
 
-def declared(root: Path, *, keyed: bool) -> CatalogTable:
+def declared(root: Path, *, keyed: bool, vectors: bool = False) -> CatalogTable:
+    more = {PROPERTY: "true"} if vectors else {}
     return CatalogTable(
         path=ObjectPath("bench", "lake", "t"),
         columns=tuple(Column(name=name, type=kind) for name, kind in COLUMNS.items()),
-        options={"connector": "delta", "table-path": str(root)},
+        options={"connector": "delta", "table-path": str(root), **more},
         primary_key=("id",) if keyed else (),
     )
 
@@ -124,11 +127,16 @@ def main() -> None:
 
 def run(folder: Path, count: int, keys: int, epochs: int) -> None:
     rows = made(np.arange(count), 0)
-    plain, keyed = declared(folder / "plain", keyed=False), declared(folder / "keyed", keyed=True)
+    plain = declared(folder / "plain", keyed=False)
+    keyed = {
+        "files": declared(folder / "keyed", keyed=True),
+        "vectors": declared(folder / "vectors", keyed=True, vectors=True),
+    }
     theirs = timed(lambda: write_deltalake(folder / "theirs", rows))
     ours = timed(lambda: written(plain, rows, 1, INSERT_ONLY))
     compared(f"append of {count:,} rows", theirs, ours)
-    written(keyed, rows, 1, UPSERT)
+    for into in keyed.values():
+        written(into, rows, 1, UPSERT)
     generator, epoch = np.random.default_rng(1), 1
     new = [np.arange(count + n * keys, count + (n + 1) * keys) for n in range(epochs)]
     cases = {
@@ -137,13 +145,17 @@ def run(folder: Path, count: int, keys: int, epochs: int) -> None:
         "recent": new,
     }
     for name, groups in cases.items():
-        merges, upserts = [], []
+        merges = []
+        upserts: dict[str, list[Took]] = {how: [] for how in keyed}
         for ids in groups:
             epoch += 1
             changes = made(ids, epoch)
             merges.append(timed(partial(merged, folder / "plain", changes)))
-            upserts.append(timed(partial(written, keyed, changes, epoch, UPSERT)))
-        compared(f"upsert of {keys:,} {name} keys into {count:,} rows", middle(merges), middle(upserts))
+            for how, into in keyed.items():
+                upserts[how].append(timed(partial(written, into, changes, epoch, UPSERT)))
+        for how, took in upserts.items():
+            what = f"upsert of {keys:,} {name} keys into {count:,} rows, {how}"
+            compared(what, middle(merges), middle(took))
 
 
 if __name__ == "__main__":

@@ -13,12 +13,14 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from pyarrow import parquet
 
+from tests.connectors.delta_vectors import PROPERTY
 from tests.connectors.lake import all_rows, batch, delta_rows, staged
 from tests.connectors.sinks import sink
 from tests.connectors.sources import source, table
 from tests.tiers import examples
 from tidemill.catalog.table import CatalogTable
 from tidemill.changelog.rowkind import UPSERT
+from tidemill.connectors.lakehouse import files as data_files
 from tidemill.connectors.registry import validate
 from tidemill.errors import NotSupportedError
 from tidemill.types import logical as t
@@ -28,8 +30,12 @@ ADD, REMOVE = 2, 3
 """Kinds of rows: +U and -D."""
 
 
-def declared(root: Path, *, by: tuple[str, ...] = (), buckets: int = 16) -> CatalogTable:
+def declared(
+    root: Path, *, by: tuple[str, ...] = (), buckets: int = 16, vectors: bool = False
+) -> CatalogTable:
     given = {"connector": "delta", "table-path": str(root), "sink.buckets": str(buckets)}
+    if vectors:
+        given[PROPERTY] = "true"
     return table(COLUMNS, given, partitioned_by=by, primary_key=("k", *by))
 
 
@@ -64,16 +70,24 @@ EPOCH = st.tuples(st.lists(CHANGE, max_size=8), st.sampled_from(("upsert", "appe
     epochs=st.lists(EPOCH, max_size=6),
     partitioned=st.booleans(),
     buckets=st.lists(st.integers(1, 3), min_size=6, max_size=6),
+    vectors=st.booleans(),
+    worn=st.sampled_from((0.25, 1.0)),
 )
 def test_any_history_leaves_what_a_dict_holds(
-    epochs: list[tuple[list[tuple[int, int, str, str]], str]], partitioned: bool, buckets: list[int]
+    epochs: list[tuple[list[tuple[int, int, str, str]], str]],
+    partitioned: bool,
+    buckets: list[int],
+    vectors: bool,
+    worn: float,
 ) -> None:
-    """Beside other writers that append and compact, and with another number of buckets from time to time."""
-    with tempfile.TemporaryDirectory() as folder:
+    """Beside other writers that append and compact, with another number of buckets from time to time, and
+    with deletion vectors or without."""
+    with tempfile.TemporaryDirectory() as folder, pytest.MonkeyPatch.context() as patch:
+        patch.setattr(data_files, "_WORN", worn)
         root, expected = Path(folder), dict[tuple[int, str], dict[str, Any]]()
         by = ("p",) if partitioned else ()
         for epoch, (changes, what) in enumerate(epochs, 1):
-            into = declared(root, by=by, buckets=buckets[epoch - 1])
+            into = declared(root, by=by, buckets=buckets[epoch - 1], vectors=vectors)
             task = []
             for kind, key, value, part in changes:
                 one = row(key, value, part)
@@ -198,3 +212,14 @@ def test_merged_files_have_statistics_of_their_own(tmp_path: Path) -> None:
     assert parquet.ParquetFile(tmp_path / path).metadata.num_rows == 2
     actions = pa.table(DeltaTable(tmp_path).get_add_actions(flatten=True))
     assert (actions["min.k"].to_pylist(), actions["max.k"].to_pylist()) == ([5], [7])
+
+
+def test_a_file_that_is_much_larger_than_the_small_ones_stays(tmp_path: Path) -> None:
+    into = declared(tmp_path, buckets=1)
+    upsert(into, [(ADD, row(k, f"{k * 7919}")) for k in range(50_000)])
+    (large,) = paths(tmp_path)
+    for epoch in range(2, 20):
+        upsert(into, [(ADD, row(50_000 + epoch))], epoch=epoch)
+        assert large in paths(tmp_path)
+        assert len(paths(tmp_path)) <= 9
+    assert len(active(tmp_path)) == 50_018

@@ -73,6 +73,12 @@ def test_a_partition_that_has_no_leader_yet_is_asked_again() -> None:
     assert client.asked == 2
 
 
+def test_a_broker_that_dies_while_it_is_asked_is_asked_again() -> None:
+    one, client = asked(KafkaError._TRANSPORT, SimpleNamespace(offset=9))
+    assert one.latest([("t", 0)]) == {("t", 0): 9}
+    assert client.asked == 2
+
+
 def test_a_refusal_is_told_at_once() -> None:
     made, client = asked(KafkaError.TOPIC_AUTHORIZATION_FAILED)
     with pytest.raises(ConnectorError, match=r"b, topic 't', partition 0: .*authorization") as raised:

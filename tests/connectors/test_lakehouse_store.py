@@ -10,6 +10,7 @@ import pyarrow as pa
 import pytest
 from deltalake import DeltaTable
 
+from tests.connectors.delta_vectors import PROPERTY
 from tests.connectors.lake import all_rows, batch, staged
 from tests.connectors.sinks import sink
 from tests.connectors.sources import source, table
@@ -46,6 +47,20 @@ def test_a_delta_table_in_an_object_store(object_store: Mapping[str, str]) -> No
     options = {"connector": "delta", "table-path": "s3a://delta-lake/t", **object_store}
     into = table({"k": t.BIGINT, "v": t.STRING}, options, primary_key=("k",))
     assert changed_in_two_epochs(into) == [(1, "new"), (3, "x")]
+
+
+def test_deletion_vectors_in_an_object_store(object_store: Mapping[str, str]) -> None:
+    bucket(object_store, "delta-vectors")
+    place = {"table-path": "s3a://delta-vectors/t", PROPERTY: "true", "sink.buckets": "1"}
+    options = {"connector": "delta", **place, **object_store}
+    into = table({"k": t.BIGINT, "v": t.STRING}, options, primary_key=("k",))
+    target = sink(into, kinds=UPSERT)
+    for epoch, (keys, kind) in enumerate([(range(10), ADD), ([3], REMOVE), ([5], REMOVE)], 1):
+        rows = [{"k": key, "v": "x"} for key in keys]
+        target.publish(epoch, staged(target, batch(into, rows, [kind] * len(rows)), epoch=epoch))
+    assert [row["k"] for row in all_rows(source(into))] == [0, 1, 2, 4, *range(6, 10)]
+    stored = Storage.configured("s3a://delta-vectors/t", options).files(recursive=False)
+    assert len([file for file in stored if file.path.startswith("deletion_vector_")]) == 2
 
 
 def test_an_iceberg_table_in_an_object_store(object_store: Mapping[str, str], tmp_path: Path) -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from itertools import compress, repeat
 from pathlib import Path
 from typing import Any
 from urllib.parse import unquote
@@ -11,6 +12,7 @@ from deltalake import DeltaTable, write_deltalake
 from pyarrow import parquet
 from pyiceberg.table import Table
 
+from tests.connectors.delta_vectors import PROPERTY
 from tests.connectors.lake import batch, staged
 from tests.connectors.sinks import sink
 from tests.session.environments import ask, new_session
@@ -21,15 +23,20 @@ from tidemill.session.environment import TableEnvironment
 from tidemill.types.logical import Field
 
 Row = dict[str, Any]
-KINDS = ("delta", "iceberg")
-PLACES = {"delta": "'table-path'='{root}'", "iceberg": "'warehouse'='{root}'"}
+KINDS = ("delta", "vectors", "iceberg")
+"""``vectors``: a Delta table with deletion vectors."""
+PLACES = {
+    "delta": "'connector'='delta', 'table-path'='{root}'",
+    "vectors": f"'connector'='delta', 'table-path'='{{root}}', '{PROPERTY}'='true'",
+    "iceberg": "'connector'='iceberg', 'warehouse'='{root}'",
+}
 
 
 def session(kind: str, root: Path, columns: str, *, by: str = "", **more: str) -> TableEnvironment:
     """With the table ``t`` in the folder."""
     made = new_session(execution__runtime_mode="batch")
     parts = f" PARTITIONED BY ({by})" if by else ""
-    given = ", ".join([f"'connector'='{kind}'", PLACES[kind].format(root=root)])
+    given = PLACES[kind].format(root=root)
     given += "".join(f", '{key}'='{value}'" for key, value in more.items())
     ask(made, f"CREATE TABLE t ({columns}){parts} WITH ({given})")
     return made
@@ -53,7 +60,7 @@ def append_by_library(kind: str, root: Path, made: TableEnvironment, rows: list[
     into = declared(made)
     fields = tuple(Field(c.name, c.type) for c in into.physical_columns)
     found = to_file_table(pa.Table.from_batches([batch(into, rows)]), fields)
-    if kind == "delta":
+    if kind != "iceberg":
         write_deltalake(root, found, mode="append")
     else:
         iceberg(root).append(found)
@@ -64,7 +71,7 @@ def iceberg(root: Path) -> Table:
 
 
 def version(kind: str, root: Path) -> int:
-    if kind == "delta":
+    if kind != "iceberg":
         return int(DeltaTable(root).version())
     snapshot = iceberg(root).current_snapshot()
     assert snapshot is not None
@@ -73,21 +80,26 @@ def version(kind: str, root: Path) -> int:
 
 def stored(kind: str, root: Path, at: int | None = None) -> list[Row]:
     """The rows of a version, by the format's library."""
-    if kind == "delta":
+    if kind != "iceberg":
         opened = DeltaTable(root, version=at)
         return pa.RecordBatchReader.from_stream(opened.scan()).read_all().to_pylist()  # type: ignore[no-any-return]
     return iceberg(root).scan(snapshot_id=at).to_arrow().to_pylist()  # type: ignore[no-any-return]
 
 
 def files(kind: str, root: Path) -> dict[str, list[int]]:
-    """The ids in each file of the newest version."""
-    if kind == "delta":
+    """The ids that the table has in each file of the newest version."""
+    live: dict[str, list[bool]] = {}
+    if kind != "iceberg":
         uris = [uri.removeprefix("file://") for uri in DeltaTable(root).file_uris()]
         paths = {uri: _unquoted(uri) for uri in uris}
+        for part in pa.RecordBatchReader.from_stream(DeltaTable(root).deletion_vectors()):
+            for one in part.to_pylist():
+                live[one["filepath"].removeprefix("file://")] = one["selection_vector"]
     else:
         tasks = iceberg(root).scan().plan_files()
         paths = {t.file.file_path: t.file.file_path.removeprefix("file://") for t in tasks}
-    return {name: _ids(path) for name, path in paths.items()}
+    found = {name: _ids(path) for name, path in paths.items()}
+    return {name: list(compress(ids, live.get(name, repeat(True)))) for name, ids in found.items()}
 
 
 def _unquoted(uri: str) -> str:

@@ -15,6 +15,7 @@ import pyarrow as pa
 import pytest
 from deltalake import DeltaTable, write_deltalake
 
+from tests.connectors.delta_vectors import marked
 from tests.session.environments import ask
 from tests.session.lake_tables import (
     KINDS,
@@ -28,12 +29,19 @@ from tests.session.lake_tables import (
     version,
 )
 from tidemill.connectors.delta import commit_file
+from tidemill.connectors.lakehouse import files as data_files
 from tidemill.connectors.lakehouse.commits import Commits
 from tidemill.errors import ConnectorError, NotSupportedError
 from tidemill.session.environment import TableEnvironment
 
 REPOSITORY = Path(__file__).parents[2]
 COLUMNS = "id BIGINT, name STRING"
+
+
+@pytest.fixture(autouse=True)
+def marks_rows(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Tables with deletion vectors mark changed rows, however many of a few there are."""
+    monkeypatch.setattr(data_files, "_WORN", 1.0)
 
 
 def row(number: int, name: str | None = "n") -> dict[str, Any]:
@@ -110,7 +118,9 @@ def test_a_file_that_another_writer_replaces_meanwhile_is_an_error(
 _VICTIM = """
 import os, pathlib, signal
 from tests.session.lake_tables import session
+from tidemill.connectors.lakehouse import files
 from tidemill.connectors.lakehouse.commits import Commits
+files._WORN = 1.0
 Commits.commit = lambda *given: os.kill(os.getpid(), signal.SIGKILL)
 made = session({kind!r}, pathlib.Path({root!r}), {columns!r})
 made.execute_sql("UPDATE t SET name = 'x' WHERE id = 1").wait()
@@ -161,13 +171,13 @@ def test_statements_at_the_same_time_lose_no_row(spark: object, tmp_path: Path, 
 @pytest.mark.parametrize("kind", KINDS)
 def test_the_version_before_can_still_be_read(spark: object, tmp_path: Path, kind: str) -> None:
     made = filled(kind, tmp_path)
-    at, option = version(kind, tmp_path), {"delta": "versionAsOf", "iceberg": "snapshot-id"}[kind]
+    at, option = version(kind, tmp_path), "snapshot-id" if kind == "iceberg" else "versionAsOf"
     ask(made, "DELETE FROM t WHERE id = 1")
     assert ask(made, f"SELECT COUNT(*) FROM t /*+ OPTIONS('{option}'='{at}') */") == [(5,)]
     other = session(kind, tmp_path, COLUMNS, **{option: str(at)})
     where = PLACES[kind].format(root=tmp_path / "keyed")
     columns = f"{COLUMNS}, PRIMARY KEY (id) NOT ENFORCED"
-    ask(other, f"CREATE TABLE k ({columns}) WITH ('connector'='{kind}', {where}, '{option}'='{at}')")
+    ask(other, f"CREATE TABLE k ({columns}) WITH ({where}, '{option}'='{at}')")
     merge = "MERGE INTO k USING k AS s ON k.id = s.id WHEN MATCHED THEN DELETE"
     for statement in ("DELETE FROM t", "UPDATE k SET name = 'x'", "DELETE FROM k", merge):
         with pytest.raises(NotSupportedError, match=f"MERGE INTO of a table with '{option}'") as found:
@@ -180,10 +190,11 @@ def test_the_version_before_can_still_be_read(spark: object, tmp_path: Path, kin
 def test_the_file_of_a_row_can_be_asked_for(spark: object, tmp_path: Path, kind: str) -> None:
     made = filled(kind, tmp_path)
     place = PLACES[kind].format(root=tmp_path) + (", 'catalog-table'='t'" if kind == "iceberg" else "")
-    columns = "id BIGINT, place STRING METADATA FROM 'file.path' VIRTUAL"
-    ask(made, f"CREATE TABLE p ({columns}) WITH ('connector'='{kind}', {place})")
-    found = ask(made, "SELECT place, MIN(id), COUNT(*) FROM p GROUP BY place")
-    assert sorted(r[1:] for r in found) == [(1, 3), (4, 2)]
+    metadata = "place STRING METADATA FROM 'file.path' VIRTUAL, number BIGINT METADATA FROM 'file.row-index'"
+    columns = f"id BIGINT, {metadata} VIRTUAL"
+    ask(made, f"CREATE TABLE p ({columns}) WITH ({place})")
+    found = ask(made, "SELECT place, MIN(id), COUNT(*), MAX(number) FROM p GROUP BY place")
+    assert sorted(r[1:] for r in found) == [(1, 3, 2), (4, 2, 1)]
     assert all(Path(r[0]).is_file() for r in found)
 
 
@@ -298,3 +309,30 @@ def test_deleted_rows_beside_data_files_are_refused(spark: object, tmp_path: Pat
         fastavro.writer(file, schema, entries, metadata=metadata)
     with pytest.raises(NotSupportedError, match="Row-level deletes, which Iceberg table"):
         ask(made, "DELETE FROM t WHERE id = 1")
+
+
+def test_files_with_many_deleted_rows_and_tables_with_a_feed_are_written_anew(
+    spark: object, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Then their former vectors go."""
+    monkeypatch.setattr(data_files, "_WORN", 0.25)
+    made = session("vectors", tmp_path, COLUMNS)
+    append(made, [row(n) for n in range(12)], [row(n) for n in range(12, 24)])
+    ask(made, "DELETE FROM t WHERE id IN (1, 2, 13)", "UPDATE t SET name = 'x' WHERE id = 14")
+    assert sorted(marked(tmp_path).values()) == [2, 2]
+    ask(made, "DELETE FROM t WHERE id IN (3, 4, 5, 15)")
+    assert not marked(tmp_path)
+    assert ids("vectors", tmp_path) == [0, *range(6, 13), 14, *range(16, 24)]
+    append(made, [row(n) for n in range(30, 40)], job="other")
+    ask(made, "DELETE FROM t WHERE id = 30")
+    DeltaTable(tmp_path).alter.set_table_properties({"delta.enableChangeDataFeed": "true"})
+    at = version("vectors", tmp_path)
+    ask(made, "UPDATE t SET name = 'new' WHERE id = 31", "DELETE FROM t WHERE id = 32")
+    assert not marked(tmp_path)
+    assert ids("vectors", tmp_path)[-8:] == [31, *range(33, 40)]
+    feed = pa.RecordBatchReader.from_stream(DeltaTable(tmp_path).load_cdf(starting_version=at + 1))
+    assert sorted((r["_change_type"], r["id"]) for r in feed.read_all().to_pylist()) == [
+        ("delete", 32),
+        ("update_postimage", 31),
+        ("update_preimage", 31),
+    ]

@@ -91,14 +91,23 @@ class Upkeep:
 class Rewriting:
     """The part of a table that a DELETE or UPDATE writes anew: who reads the table reads these files alone,
     and what is written replaces them. ``files``: as they were listed; ``statement``: its first words;
-    ``version``: the table's version that was listed, if tables have versions. ``change_type``: the column in
-    which the sink wants the rows that change, too, as 'delete', 'update_preimage' or 'update_postimage' (''
-    for the rows of the new files); '' if it does not want them."""
+    ``version``: the table's version that was listed, if tables have versions; ``states``: which deleted rows
+    each file has in it, '' for none. ``change_type``: the column in which the sink wants the rows that
+    change, too, as 'delete', 'update_preimage' or 'update_postimage' ('' for the rows of the new files); ''
+    if it does not want them. ``places``: if there are any, the sink wants only the rows that change, each
+    with these metadata (key and type) after the table's columns; then the files stay."""
 
     files: tuple[FileEntry, ...]
     statement: str
     version: int | None = None
+    states: tuple[str, ...] = ()
     change_type: str = ""
+    places: tuple[Field, ...] = ()
+
+    @property
+    def place_columns(self) -> tuple[str, ...]:
+        """The names of the columns of ``places``, which no other column has."""
+        return tuple(f"${field.name}" for field in self.places)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

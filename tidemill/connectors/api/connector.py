@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterable, Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from typing import Protocol, runtime_checkable
 
@@ -176,10 +176,11 @@ class RewritingConnector(Protocol):
         ...
 
     def rewritten(
-        self, table: CatalogTable, files: Collection[str], statement: str, time_zone: str, fence: Fence
+        self, table: CatalogTable, files: Mapping[str, int], statement: str, time_zone: str, fence: Fence
     ) -> CatalogTable:
-        """``table`` with a ``rewriting`` of ``files``, as ``row_file`` names them. NotSupportedError where
-        writing a file anew would change rows that stay, or lose what the table does not declare."""
+        """``table`` with a ``rewriting`` of ``files``, as ``row_file`` names them, each with its number of
+        rows that change. NotSupportedError where writing a file anew would change rows that stay, or lose
+        what the table does not declare."""
         ...
 
 

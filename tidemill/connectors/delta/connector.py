@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterator, Mapping
+from collections.abc import Iterator, Mapping
 from dataclasses import replace
 from datetime import UTC, datetime
 from zoneinfo import ZoneInfo
@@ -10,21 +10,21 @@ from zoneinfo import ZoneInfo
 from tidemill.catalog.table import CatalogTable
 from tidemill.changelog.rowkind import ALL_KINDS, INSERT_ONLY, UPSERT, RowKind
 from tidemill.connectors.api import Connector, Sink, SinkRequest, SourceRequest
+from tidemill.connectors.delta.commit_file import put_first
+from tidemill.connectors.delta.files import VectorLog, active_files, stored_bytes
 from tidemill.connectors.delta.history import DeltaHistory
 from tidemill.connectors.delta.options import AS_OF_MILLIS, OPTIONS, STREAMING
-from tidemill.connectors.delta.table import DeltaPlace, active_files, has_feed
+from tidemill.connectors.delta.table import DeltaPlace, has_feed, has_vectors
 from tidemill.connectors.delta.target import DeltaTarget
+from tidemill.connectors.delta.vectors import PROPERTY
 from tidemill.connectors.filters import columns_of
 from tidemill.connectors.formats.columnar.tables import file_schema
 from tidemill.connectors.lakehouse.buckets import bucket_keys
 from tidemill.connectors.lakehouse.commits import Commits
-from tidemill.connectors.lakehouse.reading import CHANGE_TYPE, LakeReader
+from tidemill.connectors.lakehouse.reading import CHANGE_TYPE, METADATA, ROW_FILE, LakeReader
 from tidemill.connectors.lakehouse.rewriting import (
-    METADATA,
-    ROW_FILE,
     chosen_files,
     part_of,
-    place_columns,
     refuse_versions,
 )
 from tidemill.connectors.lakehouse.sink import empty
@@ -107,7 +107,7 @@ class DeltaConnector(Connector):
                 storage=place.storage,
                 fields=request.fields,
                 sequence=request.sequence,
-                places=place_columns(request),
+                places=tuple(request.metadata.items()),
                 limit=request.limit,
                 changes=options["readChangeFeed"],
             ),
@@ -128,12 +128,22 @@ class DeltaConnector(Connector):
         options = OptionValues(OPTIONS, request.options)
         place = _place(request.table, request.options, request.fence)
         columns, feed = _fields(request.table), _feed(request.table)
+        asked = options[PROPERTY]
         if not place.exists():
-            place.create(columns, request.table.partitioned_by)
+            make = put_first if asked else DeltaPlace.create
+            make(place, columns, request.table.partitioned_by)
         keys, by = request.table.primary_key, request.table.partitioned_by
-        target = DeltaTarget(place=place, fields=columns, partitions=by, feed=bool(feed))
+        known = VectorLog(place=place)
+        target = DeltaTarget(place=place, fields=columns, partitions=by, feed=bool(feed), vectors=known)
         rewrites = request.table.rewriting is not None
-        target.newest().check(removes=request.overwrite or rewrites or bool(keys))
+        newest = target.newest()
+        newest.check(removes=request.overwrite or rewrites or bool(keys))
+        if asked is not None and asked != has_vectors(newest.table):
+            raise ValidationError(
+                f"Table '{place.name}' is declared with '{PROPERTY}' = '{str(asked).lower()}', but the Delta"
+                " table has another value.",
+                hint="Leave the option out to write the table as it is.",
+            )
         name = f"{request.job_id}-{request.ordinal}"
         commits = Commits(target=target, table=place.name, sink=f"tidemill-{name}")
         writer = _writer(request, place, options)
@@ -145,14 +155,15 @@ class DeltaConnector(Connector):
         target.newest().check(removes=True)
 
     def rewritten(
-        self, table: CatalogTable, files: Collection[str], statement: str, time_zone: str, fence: Fence
+        self, table: CatalogTable, files: Mapping[str, int], statement: str, time_zone: str, fence: Fence
     ) -> CatalogTable:
         place = _place(table, table.options, fence)
         seen = place.seen()
         version = int(seen.version())
         listed = active_files(place, seen, table.partitioned_by, ())
         change_type = CHANGE_TYPE.name if has_feed(seen) else ""
-        return part_of(table, listed, files, place.storage, statement, version, change_type)
+        marks = has_vectors(seen) and not change_type
+        return part_of(table, listed, files, place.storage, statement, version, change_type, marks=marks)
 
     def truncate(self, table: CatalogTable, options: Mapping[str, str]) -> None:
         place = _place(table, options)
@@ -163,7 +174,7 @@ class DeltaConnector(Connector):
         """Of the newest version; None where it cannot be read."""
         place = _place(table, options)
         try:
-            return sum(f.size for f in active_files(place, place.opened(), (), ())) * _UNPACKED
+            return stored_bytes(place.opened()) * _UNPACKED
         except ConnectorError:
             return None
 
@@ -184,8 +195,15 @@ def _place(table: CatalogTable, options: Mapping[str, str], fence: Fence = OPEN)
 
 
 def _fields(table: CatalogTable) -> tuple[Field, ...]:
-    """Its columns, without that of ``_feed``."""
-    return tuple(Field(c.name, c.type) for c in table.physical_columns if (c.name,) != _feed(table))
+    """Its columns, without those of ``_extra``."""
+    return tuple(Field(c.name, c.type) for c in table.physical_columns if c.name not in _extra(table))
+
+
+def _extra(table: CatalogTable) -> tuple[str, ...]:
+    """The columns that say how or where a row has changed, after the table's own."""
+    if table.rewriting is None:
+        return ()
+    return (*_feed(table), *table.rewriting.place_columns)
 
 
 def _feed(table: CatalogTable) -> tuple[str, ...]:
@@ -207,7 +225,8 @@ def _writer(request: SinkRequest, place: DeltaPlace, options: OptionValues) -> L
             directory=_CHANGES,
         )
         return replace(plain, feed=feed)
-    fields = columns if len(columns) == len(request.fields) else request.fields
+    given = request.fields[: len(request.fields) - len(_extra(request.table))]
+    fields = columns if len(columns) == len(given) else given
     return _data_writer(request, place, options, fields)
 
 

@@ -10,8 +10,9 @@ from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
 
 from tidemill.changelog.rowkind import ALL_KINDS, RETRACTIONS
+from tidemill.connectors.delta.files import active_files
 from tidemill.connectors.delta.log import Commit, has_version, read_commit
-from tidemill.connectors.delta.table import DeltaPlace, active_files, check_readable
+from tidemill.connectors.delta.table import DeltaPlace, check_readable
 from tidemill.connectors.lakehouse.files import DataFile
 from tidemill.errors import ConnectorError
 from tidemill.types.logical import Field

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from tidemill.connectors.api import ConnectorOption
+from tidemill.connectors.delta.vectors import PROPERTY
 from tidemill.connectors.lakehouse.buckets import BUCKETS
 from tidemill.files.systems import SETTINGS
 
@@ -53,6 +54,12 @@ OPTIONS = (
         key="sink.rolling-policy.file-size", kind="memory", default="128mb", doc="Size of a data file."
     ),
     BUCKETS,
+    ConnectorOption(
+        key=PROPERTY,
+        kind="bool",
+        doc="Property of a new table: changes mark rows as deleted in deletion vectors, and write no file"
+        " anew. An existing table keeps what it has, and is refused if it has the other value.",
+    ),
     ConnectorOption(
         key="compression",
         default="snappy",

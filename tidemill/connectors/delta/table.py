@@ -1,13 +1,13 @@
 """A Delta table as deltalake sees it: its versions, their files, and whether we understand it.
 
-Only features whose meaning is known here are let through: a reader that ignores deletion vectors or the
-mapping of columns gives wrong rows. Writers must know more than readers, and are asked for more.
+Only features whose meaning is known here are let through: a reader that ignores the mapping of columns, say,
+gives wrong rows. Writers must know more than readers, and are asked for more.
 """
 
 from __future__ import annotations
 
 import re
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Collection, Sequence
 from dataclasses import dataclass
 from datetime import UTC, datetime
 from typing import Any
@@ -17,9 +17,8 @@ import pyarrow as pa
 from deltalake import DeltaTable
 from deltalake.exceptions import DeltaError, TableNotFoundError
 
+from tidemill.connectors.delta.vectors import FEATURE, PROPERTY
 from tidemill.connectors.formats.columnar.parquet import FORMAT
-from tidemill.connectors.lakehouse.bounds import Bounds
-from tidemill.connectors.lakehouse.files import DataFile
 from tidemill.connectors.lakehouse.stored_types import check_columns, stored_field
 from tidemill.errors import ConnectorError, NotSupportedError, ValidationError
 from tidemill.files.file_snapshot import seen_once
@@ -27,7 +26,9 @@ from tidemill.files.storage import Storage
 from tidemill.files.systems import S3_SCHEMES, s3_settings
 from tidemill.types.logical import Field
 
-_READABLE = frozenset(("timestampNtz", "vacuumProtocolCheck", "deletionVectors", "v2Checkpoint"))
+_READABLE = frozenset(
+    ("timestampNtz", "vacuumProtocolCheck", "deletionVectors", "v2Checkpoint", "variantType")
+)
 _WRITABLE = _READABLE | {"appendOnly", "invariants", "changeDataFeed", "domainMetadata"}
 _OF_WRITERS = (0, 0, 0, 3, 4, 5, 6)
 """Before version 7 a writer's version implies features: 3 has constraints, 4 change feed and generated
@@ -138,11 +139,6 @@ def check_readable(place: DeltaPlace, table: DeltaTable, fields: Sequence[Field]
     """NotSupportedError for features that we do not read, ValidationError for columns that do not fit."""
     _check_features(place, table.protocol().reader_features or (), _READABLE, "read")
     _check_mapping(place, table)
-    if "deletionVectors" in (table.protocol().reader_features or ()) and _has_vectors(table):
-        raise NotSupportedError(
-            f"Deletion vectors, which Delta table '{place.name}' has",
-            hint="REORG TABLE ... APPLY (PURGE) by another engine removes them.",
-        )
     check_columns(place.name, fields, schema_of(table), written=False)
 
 
@@ -183,8 +179,10 @@ def has_feed(table: DeltaTable) -> bool:
     return on.lower() == "true"
 
 
-def _has_vectors(table: DeltaTable) -> bool:
-    return any(len(batch) for batch in pa.RecordBatchReader.from_stream(table.deletion_vectors()))
+def has_vectors(table: DeltaTable) -> bool:
+    """Whether writers may mark rows of a file as deleted."""
+    on: str = table.metadata().configuration.get(PROPERTY, "false")
+    return on.lower() == "true" and FEATURE in map(str, table.protocol().writer_features or ())
 
 
 def _check_features(place: DeltaPlace, features: Collection[Any], known: Collection[str], what: str) -> None:
@@ -219,35 +217,6 @@ def _check_rules(place: DeltaPlace, table: DeltaTable) -> None:
             f"To write Delta table '{place.name}', which has rules for its rows: "
             + ", ".join((*constraints, *ruled))
         )
-
-
-def active_files(
-    place: DeltaPlace, table: DeltaTable, partitions: Collection[str], columns: Collection[str]
-) -> list[DataFile]:
-    """The files of the version, in the order of their times; bounds of ``columns``."""
-    actions = pa.table(table.get_add_actions(flatten=False))
-    rows = actions.to_pylist() if columns else actions.drop_columns(_unused(actions)).to_pylist()
-    rows.sort(key=lambda row: (row["modification_time"], row["path"]))
-    return [_data_file(place, row, partitions, columns) for row in rows]
-
-
-def _unused(actions: pa.Table) -> list[str]:
-    return [name for name in ("null_count", "min", "max") if name in actions.column_names]
-
-
-def _data_file(
-    place: DeltaPlace, row: Mapping[str, Any], partitions: Collection[str], columns: Collection[str]
-) -> DataFile:
-    path, size = relative_path(place, row["path"]), int(row["size_bytes"])
-    rows = row.get("num_records")
-    count = stored_rows(place, path) if rows is None else int(rows)
-    values = {name: row["partition"][name] for name in partitions}
-    bounds = {name: Bounds.constant(value, count) for name, value in values.items()}
-    for name in columns:
-        if name not in values and name in (row.get("min") or {}):
-            low, high = row["min"][name], (row.get("max") or {}).get(name)
-            bounds[name] = Bounds(low, high, (row.get("null_count") or {}).get(name))
-    return DataFile(path=path, logged=row["path"], size=size, rows=count, partition=values, bounds=bounds)
 
 
 def relative_path(place: DeltaPlace, logged: str) -> str:

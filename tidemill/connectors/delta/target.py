@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Collection, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any
 
 from deltalake import DeltaTable
@@ -11,7 +11,9 @@ from deltalake.exceptions import CommitFailedError, DeltaError, DeltaProtocolErr
 from deltalake.transaction import AddAction, CommitProperties, RemoveAction, Transaction
 
 from tidemill.connectors.delta.commit_file import now, put_version, statistics
-from tidemill.connectors.delta.table import DeltaPlace, active_files, check_writable
+from tidemill.connectors.delta.files import VectorLog, active_files
+from tidemill.connectors.delta.table import DeltaPlace, check_writable, has_vectors
+from tidemill.connectors.delta.vectors import VectorFile
 from tidemill.connectors.lakehouse.api import Change, ConflictError, UnclearError
 from tidemill.connectors.lakehouse.files import DataFile
 from tidemill.connectors.partition_rows import partition_texts
@@ -22,12 +24,13 @@ from tidemill.types.logical import Field
 @dataclass(frozen=True, slots=True, kw_only=True)
 class DeltaTarget:
     """``fields``: all columns that the sink writes; ``partitions``: names of those that files do not hold;
-    ``feed``: what the sink changes it says row by row, too."""
+    ``feed``: what the sink changes it says row by row, too. ``vectors``: as far as they were read."""
 
     place: DeltaPlace
     fields: tuple[Field, ...]
     partitions: tuple[str, ...]
     feed: bool = False
+    vectors: VectorLog | None = field(default=None, compare=False, repr=False)
 
     def newest(self) -> DeltaVersion:
         return DeltaVersion(target=self, table=self.place.opened())
@@ -51,14 +54,19 @@ class DeltaVersion:
         )
 
     def files(self, columns: Collection[str]) -> list[DataFile]:
-        return active_files(self.target.place, self.table, self.target.partitions, columns)
+        given = self.target
+        return active_files(given.place, self.table, given.partitions, columns, given.vectors)
+
+    def vectors(self) -> VectorFile | None:
+        return VectorFile() if has_vectors(self.table) else None
 
     def commit(self, sink: str, epoch: int, change: Change) -> None:
         """An application transaction alone is no guard: Delta takes a repeated one, and retries beside other
         writers. So only the next version will do."""
         texts = self._texts(change.removed)
-        if change.changes:
-            put_version(self.target.place, self.table, sink, epoch, change, texts)
+        if change.changes or change.marked or any(file.deleted for file in change.removed):
+            marked = self._texts([mark.file for mark in change.marked])
+            put_version(self.target.place, self.table, sink, epoch, change, texts, marked)
             return
         try:
             self.table.create_write_transaction(

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterator, Mapping
+from collections.abc import Iterator, Mapping
 
 from tidemill.catalog.kinds import DEFAULT_DATABASE
 from tidemill.catalog.table import CatalogTable
@@ -25,14 +25,8 @@ from tidemill.connectors.iceberg.table import (
 from tidemill.connectors.iceberg.target import IcebergTarget
 from tidemill.connectors.lakehouse.buckets import bucket_keys
 from tidemill.connectors.lakehouse.commits import Commits
-from tidemill.connectors.lakehouse.rewriting import (
-    METADATA,
-    ROW_FILE,
-    chosen_files,
-    part_of,
-    place_columns,
-    refuse_versions,
-)
+from tidemill.connectors.lakehouse.reading import METADATA, ROW_FILE
+from tidemill.connectors.lakehouse.rewriting import chosen_files, part_of, refuse_versions
 from tidemill.connectors.lakehouse.sink import empty
 from tidemill.connectors.lakehouse.source import LakeSource
 from tidemill.connectors.lakehouse.stored_types import stored_field
@@ -106,7 +100,7 @@ class IcebergConnector(Connector):
             storage=place.storage(table),
             fields=request.fields,
             sequence=request.sequence,
-            places=place_columns(request),
+            places=tuple(request.metadata.items()),
             limit=request.limit,
             ids={field.name: field.field_id for field in table.schema().fields},
         )
@@ -145,7 +139,7 @@ class IcebergConnector(Connector):
         target.newest().check(removes=True)
 
     def rewritten(
-        self, table: CatalogTable, files: Collection[str], statement: str, time_zone: str, fence: Fence
+        self, table: CatalogTable, files: Mapping[str, int], statement: str, time_zone: str, fence: Fence
     ) -> CatalogTable:
         place = _place(table, table.options)
         seen = place.seen()

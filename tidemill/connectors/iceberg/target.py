@@ -77,6 +77,9 @@ class IcebergVersion:
         self.listed.update({below_root(path, root): file for path, file in found.items()})
         return data_files(self.table, found.values(), columns)
 
+    def vectors(self) -> None:
+        return None
+
     def commit(self, sink: str, epoch: int, change: Change) -> None:
         try:
             self._commit(sink, epoch, change)

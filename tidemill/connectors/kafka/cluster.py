@@ -47,6 +47,7 @@ _NOT_YET = frozenset(
         KafkaError.KAFKA_STORAGE_ERROR,
         KafkaError.REQUEST_TIMED_OUT,
         KafkaError.NETWORK_EXCEPTION,
+        KafkaError._TRANSPORT,  # the connection was lost while the answer was on its way
     }
 )
 """What a broker answers that has just started, or while partitions and groups move to another broker."""

@@ -11,8 +11,9 @@ from collections.abc import Collection, Sequence
 from dataclasses import dataclass
 from typing import Any, Protocol
 
-from tidemill.connectors.lakehouse.files import DataFile
+from tidemill.connectors.lakehouse.files import DataFile, RowNumbers
 from tidemill.errors import ConnectorError
+from tidemill.files.storage import Storage
 
 
 class History(Protocol):
@@ -43,13 +44,24 @@ class History(Protocol):
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class Marked:
+    """A file of the version that loses rows, and is not written anew. ``vector``: all of its deleted rows, as
+    VectorWriter names them; ``columns``: statistics of its columns, as tokens have them."""
+
+    file: DataFile
+    vector: dict[str, Any]
+    columns: dict[str, list[Any]]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class Change:
-    """What an epoch changes in a table. ``added``: files as tokens have them; ``removed``: of the version;
-    ``changes``: files as tokens have them that say what has changed, row by row. ``what``: the statement's
-    first words, '' if it only writes rows."""
+    """What an epoch changes in a table. ``added``: files as tokens have them; ``removed``, ``marked``: of the
+    version; ``changes``: files as tokens have them that say what has changed, row by row. ``what``: the
+    statement's first words, '' if it only writes rows."""
 
     added: Sequence[dict[str, Any]]
     removed: Sequence[DataFile] = ()
+    marked: Sequence[Marked] = ()
     changes: Sequence[dict[str, Any]] = ()
     what: str = ""
 
@@ -60,6 +72,14 @@ class ConflictError(Exception):
 
 class UnclearError(Exception):
     """It is not known whether the next version was made."""
+
+
+class VectorWriter(Protocol):
+    """Stores which rows of files are deleted; works in Spark's Python workers."""
+
+    def write(self, storage: Storage, sets: Sequence[RowNumbers]) -> list[dict[str, Any]]:
+        """How the table's log names each of the sets, which are ascending. OSError where it fails."""
+        ...
 
 
 class Version(Protocol):
@@ -76,6 +96,10 @@ class Version(Protocol):
 
     def files(self, columns: Collection[str]) -> Sequence[DataFile]:
         """All of them, with bounds of ``columns``."""
+        ...
+
+    def vectors(self) -> VectorWriter | None:
+        """For a table whose files can lose rows without being written anew; None for other tables."""
         ...
 
     def commit(self, sink: str, epoch: int, change: Change) -> None:

@@ -2,10 +2,14 @@
 
 1. The keys of each file are read. A file that has none of the changed keys stays as it is.
 2. What is left of the other files, and the rows that came, become one new file.
-3. If the bucket would have many files, its small files go into the new file, too.
+3. If the bucket would have many files, its small files go into the new file, too, unless they are much larger
+   than the smaller ones.
 
-So new keys cost a small file, and a change costs the files that hold its key. Files of other writers, which
-may hold rows of every bucket, are read by all buckets of their partition and go away.
+If the table takes deletion vectors, a file with changed keys only gets a longer vector in step 2, as long as
+few of its rows are deleted.
+
+So new keys cost a small file, and a change costs the files that hold its key, or their keys alone. Files of
+other writers, which may hold rows of every bucket, are read by all buckets of their partition and go away.
 
 Cost: the bucket's files that change are in memory while they are merged.
 """
@@ -13,7 +17,7 @@ Cost: the bucket's files that change are in memory while they are merged.
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 import numpy as np
@@ -23,14 +27,20 @@ import pyarrow.compute as pc
 from pyarrow import parquet
 
 from tidemill.changelog.hashing import hash_columns
+from tidemill.connectors.lakehouse.api import VectorWriter
 from tidemill.connectors.lakehouse.buckets import bucket_prefix, buckets_of
 from tidemill.connectors.lakehouse.changes import DELETED, Partition, Staged, net_changes
-from tidemill.connectors.lakehouse.files import DataFile
+from tidemill.connectors.lakehouse.files import DataFile, is_worn
+from tidemill.connectors.lakehouse.statistics import column_statistics
 from tidemill.connectors.lakehouse.writing import LakeWriter, WritingTask
 from tidemill.errors import ConnectorError
 
 _FILES = 8
 _SMALL = 16 << 20
+_LARGER = 4
+_LEAST_BITS = 12
+_SPACE = 16
+"""Places of a table for each key in it, so that few other keys find one of these."""
 _CANDIDATE = "$row"
 FIELD_ID = b"PARQUET:field_id"
 
@@ -51,20 +61,32 @@ class Unit:
         return sum(file.size for file in (*self.files, *self.foreign))
 
 
+@dataclass(frozen=True, slots=True, eq=False)
+class _Looked:
+    """A file of the bucket, and whether the epoch ``changes`` rows of it; if so, ``gone``: which of its rows
+    the table does not have afterwards, and ``columns``: statistics as tokens have them."""
+
+    file: DataFile
+    changes: bool = False
+    gone: npt.NDArray[np.bool_] = field(default_factory=lambda: np.zeros(0, np.bool_))
+    columns: dict[str, list[Any]] = field(default_factory=dict)
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class BucketMerger:
     """``keys``, ``buckets``, ``directory`` as of ChangeStager; ``ordered``: the changes of a later task are
-    later."""
+    later; ``vectors``: for a table whose files can lose rows without being written anew."""
 
     writer: LakeWriter
     keys: tuple[str, ...]
     buckets: int
     directory: str
     ordered: bool
+    vectors: VectorWriter | None = None
 
     def merge(self, unit: Unit) -> dict[str, Any]:
-        """{"added": [...] as tokens have files, "removed": [paths]}; foreign files are not named.
-        ConnectorError where a file cannot be read or written."""
+        """{"added": [...] as tokens have files, "removed": [paths], "marked": [{"path", "vector", "columns"}]
+        as of Marked}; foreign files are not named. ConnectorError where a file cannot be read or written."""
         try:
             return self._merged(unit)
         except (OSError, pa.ArrowException) as e:
@@ -75,22 +97,36 @@ class BucketMerger:
 
     def _merged(self, unit: Unit) -> dict[str, Any]:
         changes = self._changes(unit)
-        parts: list[pa.Table] = []
-        removed: list[DataFile] = []
-        for file in unit.files:
-            rest = self._rest(file, changes)
-            if rest is not None:
-                parts.append(rest)
-                removed.append(file)
-        stays = [file for file in unit.files if file not in removed]
+        looked = [self._looked(file, changes) for file in unit.files]
+        rewritten = [found for found in looked if self._is_worn(found)]
+        stays = [found for found in looked if found not in rewritten]
         if len(stays) >= _FILES:
-            small = [file for file in stays if file.size < _SMALL]
-            parts += map(self._read, small)
-            removed += small
+            rewritten += _smallest(stays)
+        parts = [self._rest(found) for found in rewritten]
         parts += (self._own(file, unit.bucket, changes) for file in unit.foreign)
         upserts = changes.filter(pc.invert(changes.column(DELETED))).drop_columns([DELETED])
         added = self._written(unit, pa.concat_tables([*parts, upserts]))
-        return {"added": added, "removed": [file.path for file in removed]}
+        marked = [found for found in stays if found.changes and found not in rewritten]
+        return {
+            "added": added,
+            "removed": [found.file.path for found in rewritten],
+            "marked": self._marks(marked),
+        }
+
+    def _is_worn(self, found: _Looked) -> bool:
+        """Whether the changed file is to be written anew."""
+        if self.vectors is None or not found.changes:
+            return found.changes
+        return is_worn(int(np.count_nonzero(found.gone)), found.file.rows)
+
+    def _marks(self, marked: Sequence[_Looked]) -> list[dict[str, Any]]:
+        if self.vectors is None or not marked:
+            return []
+        vectors = self.vectors.write(self.writer.storage, [np.flatnonzero(found.gone) for found in marked])
+        return [
+            {"path": found.file.path, "vector": vector, "columns": found.columns}
+            for found, vector in zip(marked, vectors, strict=True)
+        ]
 
     def _changes(self, unit: Unit) -> pa.Table:
         if not unit.staged:
@@ -98,23 +134,29 @@ class BucketMerger:
         storage = self.writer.storage
         return net_changes(storage, self.directory, unit.staged, self.keys, ordered=self.ordered)
 
-    def _rest(self, file: DataFile, changes: pa.Table) -> pa.Table | None:
-        """The rows of the file that have not changed; None where none has."""
+    def _looked(self, file: DataFile, changes: pa.Table) -> _Looked:
         changes = self._within(file, changes)
-        if not changes.num_rows:
-            return None
-        with self.writer.storage.open(file.path) as stream:
-            opened = parquet.ParquetFile(stream)
-            keys = self._columns(opened, self.keys)
-            changed = self._are_among(keys, changes)
-            if not changed.any():
-                return None
-            others = [name for name in self.writer.schema.names if name not in self.keys]
-            rest = self._columns(opened, others)
-        columns = {**_by_name(keys), **_by_name(rest)}
-        schema = self.writer.schema
-        table = pa.Table.from_arrays([columns[name] for name in schema.names], schema=schema)
-        return table.filter(pa.array(~changed))
+        if changes.num_rows:
+            with self.writer.storage.open(file.path) as stream:
+                opened = parquet.ParquetFile(stream)
+                changed = self._are_among(self._columns(opened, self.keys), changes)
+                live = file.is_wanted(self.writer.storage, 0, file.rows)
+                if live is not None:
+                    changed &= live
+                if changed.any():
+                    gone = changed if live is None else changed | ~live
+                    return _Looked(file, changes=True, gone=gone, columns=column_statistics(opened.metadata))
+        return _Looked(file)
+
+    def _rest(self, found: _Looked) -> pa.Table:
+        """The rows of the file that stay."""
+        if not found.changes:
+            return self._read(found.file)
+        if found.gone.all():
+            return self.writer.schema.empty_table()
+        with self.writer.storage.open(found.file.path) as stream:
+            table = self._columns(parquet.ParquetFile(stream), self.writer.schema.names)
+        return table.filter(pa.array(~found.gone))
 
     def _within(self, file: DataFile, changes: pa.Table) -> pa.Table:
         """The changes whose keys the file's bounds do not rule out."""
@@ -135,8 +177,11 @@ class BucketMerger:
         return own.filter(pa.array(~self._are_among(own.select(list(self.keys)), changes)))
 
     def _read(self, file: DataFile) -> pa.Table:
+        """Its rows that the table has."""
         with self.writer.storage.open(file.path) as stream:
-            return self._columns(parquet.ParquetFile(stream), self.writer.schema.names)
+            table = self._columns(parquet.ParquetFile(stream), self.writer.schema.names)
+        live = file.is_wanted(self.writer.storage, 0, file.rows)
+        return table if live is None else table.filter(pa.array(live))
 
     def _columns(self, file: parquet.ParquetFile, names: Sequence[str]) -> pa.Table:
         """As the table has them now: columns that came later are NULL in older files."""
@@ -159,8 +204,13 @@ class BucketMerger:
         known = np.sort(hash_columns(wanted.columns, wanted.num_rows))
         if not len(known):
             return found
-        nearest = np.minimum(np.searchsorted(known, hashes), len(known) - 1)
-        candidates = np.flatnonzero(known[nearest] == hashes)
+        # A search takes many times as long as a look into a table of the hashes' first bits.
+        bits = max(_LEAST_BITS, (len(known) * _SPACE).bit_length())
+        begins, rest = np.zeros(1 << bits, np.bool_), np.uint64(64 - bits)
+        begins[known >> rest] = True
+        candidates = np.flatnonzero(begins[hashes >> rest])
+        nearest = np.minimum(np.searchsorted(known, hashes[candidates]), len(known) - 1)
+        candidates = candidates[known[nearest] == hashes[candidates]]
         if len(candidates):
             rows = keys.take(pa.array(candidates)).append_column(_CANDIDATE, pa.array(candidates))
             same = rows.join(wanted, list(self.keys), join_type="left semi", use_threads=False)
@@ -180,8 +230,13 @@ class BucketMerger:
             raise
 
 
-def _by_name(table: pa.Table) -> dict[str, pa.ChunkedArray]:
-    return dict(zip(table.column_names, table.columns, strict=True))
+def _smallest(found: Sequence[_Looked]) -> list[_Looked]:
+    """The small files, without those that are much larger than all smaller ones together: to write these anew
+    each time would cost more than to read one file more."""
+    small = sorted((one for one in found if one.file.size < _SMALL), key=lambda one: one.file.size)
+    while len(small) > 1 and small[-1].file.size > _LARGER * sum(one.file.size for one in small[:-1]):
+        small.pop()
+    return small
 
 
 def stored_names(wanted: pa.Schema, stored: pa.Schema) -> dict[str, str]:

@@ -1,12 +1,13 @@
 """Reads pieces of a table's Parquet files in Spark Python workers: the wanted columns of the wanted rows.
 
-Cost: one row group at a time is in memory. A row group that two tasks share is decoded by both.
+Cost: one row group at a time is in memory. A row group that two tasks share is decoded by both. Deleted rows
+are decoded too, except in row groups that have no other rows.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
 from itertools import accumulate
 
 import numpy as np
@@ -20,27 +21,32 @@ from tidemill.connectors.lakehouse.files import DataFile, Piece
 from tidemill.connectors.worker_errors import WorkerError
 from tidemill.errors import ConnectorError
 from tidemill.files.storage import Storage
-from tidemill.types.logical import STRING, Field
+from tidemill.types.logical import BIGINT, STRING, Field, LogicalType, VarCharType
 from tidemill.types.physical import arrow_type, spark_schema
 
 CHANGE_TYPE = Field("_change_type", STRING)
 _CHANGE_TYPES = ("insert", "update_preimage", "update_postimage", "delete")
 """In the order of RowKind."""
+ROW_FILE, ROW_NUMBER = "file.path", "file.row-index"
+METADATA: Mapping[str, LogicalType] = {
+    ROW_FILE: VarCharType(nullable=False),
+    ROW_NUMBER: replace(BIGINT, nullable=False),
+}
 _BATCH_ROWS = 1_000_000
 _UNREADABLE = (OSError, pa.ArrowException, UnicodeDecodeError)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class LakeReader:
-    """``fields``: what to give, in order; those that are a file's partition come from there, ``places`` name
-    those that are the file's place. ``limit``: how many rows of a task are enough. ``changes``: give
-    ``$kind``, too, which files of changes have as text in the column ``CHANGE_TYPE``."""
+    """``fields``: what to give, in order; those that are a file's partition come from there, ``places`` are
+    those that say a row's place, each with its metadata key. ``limit``: how many rows of a task are enough.
+    ``changes``: give ``$kind``, too, which files of changes have as text in the column ``CHANGE_TYPE``."""
 
     table: str
     storage: Storage
     fields: tuple[Field, ...]
     sequence: bool
-    places: tuple[str, ...] = ()
+    places: tuple[tuple[str, str], ...] = ()
     limit: int | None = None
     changes: bool = False
 
@@ -68,17 +74,23 @@ class LakeReader:
             raise WorkerError(self._gone(piece.file)) from None
         except RecordError as e:
             raise WorkerError(ConnectorError(f"{e.reason} ({self._shown(piece.file)})")) from None
+        except ConnectorError as e:
+            raise WorkerError(e) from None
         except _UNREADABLE as e:
             raise WorkerError(ConnectorError(f"Cannot read file {self._shown(piece.file)}: {e}")) from None
 
     def _groups(self, file: pa.NativeFile, piece: Piece) -> Iterator[pa.Table]:
         decoder = self.decoder(file, piece.file)
         ends = list(accumulate(FORMAT.group_rows(file)))
+        wanted = piece.file.is_wanted(self.storage, piece.start, piece.end)
         for low, high in zip([0, *ends], ends, strict=False):
             start, end = max(low, piece.start), min(high, piece.end)
-            if start < end:
+            own = None if wanted is None else wanted[start - piece.start : end - piece.start]
+            if start < end and (own is None or own.any()):
                 block = Block(data=pa.py_buffer(b""), source=file, start=start, end=end)
-                yield self._complete(decoder.decode(block), piece, start)
+                made = self._complete(decoder.decode(block), piece, start)
+                made = made if own is None else made.filter(pa.array(own))
+                yield _of_kinds(made, piece.file.kinds) if piece.file.changes else made
 
     def decoder(self, file: pa.NativeFile, data: DataFile) -> Decoder:
         """Of the fields that the file holds; columns are found by name."""
@@ -89,14 +101,19 @@ class LakeReader:
 
     def stored(self, data: DataFile) -> tuple[Field, ...]:
         """The fields that the file holds."""
-        return tuple(f for f in self.fields if f.name not in data.partition and f.name not in self.places)
+        elsewhere = data.partition.keys() | dict(self.places).keys()
+        return tuple(f for f in self.fields if f.name not in elsewhere)
 
     def _complete(self, table: pa.Table, piece: Piece, start: int) -> pa.Table:
         rows = table.num_rows
-        constants = {**piece.file.partition, **dict.fromkeys(self.places, self._shown(piece.file))}
+        numbers = pa.array(np.arange(start, start + rows, dtype=np.int64))
+        of_place = {ROW_FILE: pa.repeat(self._shown(piece.file), rows), ROW_NUMBER: numbers}
+        places = {name: of_place[key] for name, key in self.places}
         columns = [
-            pa.repeat(pa.scalar(constants[f.name], arrow_type(f.type)), rows)
-            if f.name in constants
+            pa.repeat(pa.scalar(piece.file.partition[f.name], arrow_type(f.type)), rows)
+            if f.name in piece.file.partition
+            else places[f.name]
+            if f.name in places
             else table.column(f.name)
             for f in self.fields
         ]
@@ -108,8 +125,7 @@ class LakeReader:
             first = piece.first + start - piece.start
             columns.append(pa.array(first + np.arange(rows, dtype=np.int64)))
             names.append(SEQUENCE_COLUMN)
-        made = pa.Table.from_arrays(columns, names=names)
-        return _of_kinds(made, piece.file.kinds) if piece.file.changes else made
+        return pa.Table.from_arrays(columns, names=names)
 
     def _shown(self, file: DataFile) -> str:
         return self.storage.full_path(file.path)

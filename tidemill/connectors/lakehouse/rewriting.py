@@ -13,20 +13,14 @@ from collections.abc import Collection, Mapping, Sequence
 from dataclasses import replace
 
 from tidemill.catalog.table import CatalogTable, Rewriting
-from tidemill.connectors.api import SourceRequest
-from tidemill.connectors.lakehouse.files import DataFile
+from tidemill.connectors.lakehouse.files import DataFile, is_worn
+from tidemill.connectors.lakehouse.reading import METADATA, ROW_FILE, ROW_NUMBER
 from tidemill.errors import ConnectorError, NotSupportedError
 from tidemill.files.entries import FileEntry
 from tidemill.files.storage import Storage
-from tidemill.types import logical as t
+from tidemill.types.logical import Field
 
-ROW_FILE = "file.path"
-METADATA: Mapping[str, t.LogicalType] = {ROW_FILE: t.VarCharType(nullable=False)}
-
-
-def place_columns(request: SourceRequest) -> tuple[str, ...]:
-    """The wanted columns with the file of a row."""
-    return tuple(name for name, key in request.metadata.items() if key == ROW_FILE)
+_PLACES = (Field(ROW_FILE, METADATA[ROW_FILE]), Field(ROW_NUMBER, METADATA[ROW_NUMBER]))
 
 
 def chosen_files(table: CatalogTable) -> frozenset[str] | None:
@@ -47,26 +41,37 @@ def refuse_versions(table: CatalogTable, options: Collection[str]) -> None:
 def part_of(
     table: CatalogTable,
     listed: Sequence[DataFile],
-    wanted: Collection[str],
+    wanted: Mapping[str, int],
     storage: Storage,
     statement: str,
     version: int,
     change_type: str = "",
+    *,
+    marks: bool = False,
 ) -> CatalogTable:
-    """``table`` with those files of a version that ``wanted`` has as ``ROW_FILE`` names them."""
-    files = tuple(
-        FileEntry(path=file.path, size=file.size, modified=0)
-        for file in listed
-        if storage.full_path(file.path) in wanted
+    """``table`` with those files of a version that ``wanted`` has as ``ROW_FILE`` names them, each with its
+    number of rows that change. ``marks``: the files can lose rows without being written anew."""
+    files = [file for file in listed if storage.full_path(file.path) in wanted]
+    deleted = sum(file.rows - file.live_rows for file in files) + sum(wanted.values())
+    stay = marks and not is_worn(deleted, sum(file.rows for file in files))
+    made = Rewriting(
+        files=tuple(FileEntry(path=file.path, size=file.size, modified=0) for file in files),
+        statement=statement,
+        version=version,
+        states=tuple(file.state for file in files),
+        change_type=change_type,
+        places=_PLACES if stay else (),
     )
-    made = Rewriting(files=files, statement=statement, version=version, change_type=change_type)
     return replace(table, rewriting=made)
 
 
 def rewritten_files(rewriting: Rewriting, files: Sequence[DataFile], table: str) -> list[DataFile]:
-    """The files of the newest version that go. ConnectorError if one of them is not there any more."""
+    """The files in the newest version. ConnectorError if one of them is not there any more, or has lost other
+    rows since."""
     current = {file.path: file for file in files}
-    gone = next((file.path for file in rewriting.files if file.path not in current), None)
+    states = {file.path: file.state for file in files}
+    was = {file.path: state for file, state in zip(rewriting.files, rewriting.states, strict=True)}
+    gone = next((path for path, state in was.items() if states.get(path) != state), None)
     if gone is not None:
         raise ConnectorError(
             f"{rewriting.statement} changes nothing in table '{table}': another writer has changed rows of"

@@ -6,7 +6,8 @@
    files).
 
 An INSERT OVERWRITE (batch only) also takes out all files that the version had, or those of the partitions
-that are written to; a DELETE or UPDATE the files that it has written anew (see ``rewriting``).
+that are written to; a DELETE or UPDATE the files that it has written anew (see ``rewriting``), or it marks
+rows of them as deleted (see ``marking``).
 """
 
 from __future__ import annotations
@@ -21,10 +22,12 @@ from tidemill.connectors.api import Sink
 from tidemill.connectors.arrow_maps import map_batches
 from tidemill.connectors.lakehouse.api import Change, Target, Version
 from tidemill.connectors.lakehouse.commits import Commits
-from tidemill.connectors.lakehouse.files import DataFile
+from tidemill.connectors.lakehouse.files import DataFile, RowNumbers
+from tidemill.connectors.lakehouse.marking import RowMarker, marked_files, marks_of
 from tidemill.connectors.lakehouse.rewriting import rewritten_files
 from tidemill.connectors.lakehouse.units import values_of
 from tidemill.connectors.lakehouse.writing import LakeWriter, files_of
+from tidemill.errors import ConnectorError
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame
@@ -32,7 +35,8 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class LakeSink(Sink):
-    """``rewriting``: the files that the written ones replace, None unless they do."""
+    """``rewriting``: the files that the written ones replace, or whose rows they replace; None unless they
+    do."""
 
     commits: Commits
     writer: LakeWriter
@@ -42,7 +46,9 @@ class LakeSink(Sink):
     def stage(self, frame: DataFrame, epoch: int) -> DataFrame:
         return map_batches(frame, self.stager(epoch), "token STRING")
 
-    def stager(self, epoch: int) -> LakeWriter:
+    def stager(self, epoch: int) -> LakeWriter | RowMarker:
+        if self.rewriting is not None and self.rewriting.places:
+            return RowMarker(writer=self.writer, writes=self.rewriting.statement != "DELETE")
         return self.writer
 
     def publish(self, epoch: int, tokens: list[str]) -> None:
@@ -50,7 +56,10 @@ class LakeSink(Sink):
         whether it has them."""
         files = files_of(tokens)
         changes = files_of(tokens, "changes")
-        if files or self.overwrite or self.rewriting is not None:
+        if self.rewriting is not None and self.rewriting.places:
+            marks = marks_of(tokens)
+            self.commits.commit(epoch, lambda version: self._marks(version, files, marks))
+        elif files or self.overwrite or self.rewriting is not None:
             self.commits.commit(epoch, lambda version: self._change(version, files, changes))
 
     def discard(self, epoch: int) -> None:
@@ -69,6 +78,20 @@ class LakeSink(Sink):
         written = [tuple(file["partition"].items()) for file in files]
         replaced = replaced_files(version.files(()), written, self.writer)
         return Change(added=files, removed=replaced)
+
+    def _marks(self, version: Version, files: list[dict[str, Any]], marks: dict[str, RowNumbers]) -> Change:
+        assert self.rewriting is not None
+        version.check(removes=True)
+        vectors = version.vectors()
+        if vectors is None:
+            raise ConnectorError(
+                f"{self.rewriting.statement} changes nothing in table '{self.writer.table}': it does not take"
+                " deletion vectors any more.",
+                hint="Run the statement again.",
+            )
+        found = rewritten_files(self.rewriting, version.files(()), self.writer.table)
+        gone, marked = marked_files(self.writer.storage, found, marks, vectors)
+        return Change(added=files, removed=gone, marked=marked, what=self.rewriting.statement)
 
 
 def empty(target: Target, table: str) -> None:

@@ -19,7 +19,7 @@ from typing import TYPE_CHECKING
 
 from tidemill.connectors.api import Sink, SinkRequest
 from tidemill.connectors.arrow_maps import map_batches
-from tidemill.connectors.lakehouse.api import Change, Version
+from tidemill.connectors.lakehouse.api import Change, Marked, Version
 from tidemill.connectors.lakehouse.buckets import bucket_keys
 from tidemill.connectors.lakehouse.changes import ChangeStager, Partition, Staged, staged_units
 from tidemill.connectors.lakehouse.commits import Commits
@@ -104,21 +104,28 @@ class UpsertSink(Sink):
         version.check(removes=True)
         files = version.files(self.keys)
         units = plan_units([] if self.overwrite else files, staged, self.writer.partitions, self.buckets)
-        results = merged(self._merger(epoch), units, self.spark)
+        results = merged(self._merger(epoch, version), units, self.spark)
         gone = {path for result in results for path in result["removed"]}
         gone |= {file.path for unit in units for file in unit.foreign}
         if self.overwrite:
             gone = {f.path for f in replaced_files(files, [u.partition for u in units], self.writer)}
+        current = {file.path: file for file in files}
         return Change(
             added=[file for result in results for file in result["added"]],
             removed=[file for file in files if file.path in gone],
+            marked=[
+                Marked(file=current[mark["path"]], vector=mark["vector"], columns=mark["columns"])
+                for result in results
+                for mark in result["marked"]
+            ],
         )
 
-    def _merger(self, epoch: int) -> BucketMerger:
+    def _merger(self, epoch: int, version: Version) -> BucketMerger:
         return BucketMerger(
             writer=self.writer,
             keys=self.keys,
             buckets=self.buckets,
             directory=self._staged(epoch),
             ordered=self.ordered,
+            vectors=version.vectors(),
         )

@@ -84,14 +84,14 @@ def _rewrite(
     found: RewritingConnector,
     context: SessionContext,
 ) -> TableResult:
-    """1. Asks which files have rows to change. 2. Writes the rows of these files anew, with the changes, and
-    replaces the files. Both steps see the files as they were at the beginning."""
+    """1. Asks which files have rows to change, and how many. 2. Writes the rows of these files anew, with the
+    changes, and replaces the files, or the rows. Both steps see the files as they were at the beginning."""
     _check_enforcers(word, statement.position, context)
     with file_snapshot():
         Binder(context).bind_rewriting(statement, table)  # for its errors, also if no file has rows to change
         affected = Binder(context).bind_affected(statement, table, found.row_file)
         _check_subqueries(affected, word, statement.position)
-        files = [row[0] for row in execution.run_query(context, affected).collect()]
+        files = {row[0]: int(row[1]) for row in execution.run_query(context, affected).collect()}
         if not files:
             return inserts.inserted_nothing(context, table)
         with _at(statement.position):

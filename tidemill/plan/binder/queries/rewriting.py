@@ -1,12 +1,13 @@
 """DELETE and UPDATE of a table that lies in files, as queries over the files that have rows to change.
 
-``UPDATE t SET a = e WHERE c`` asks ``SELECT DISTINCT file FROM t WHERE c`` first. Then it writes these files
-anew: ``SELECT CASE WHEN c THEN e ELSE a END, b, ... FROM t``. ``DELETE FROM t WHERE c`` writes
-``SELECT * FROM t WHERE (c) IS NOT TRUE``: rows for which the condition is unknown stay. The condition is
-computed twice, so it must give the same answer each time.
+``UPDATE t SET a = e WHERE c`` asks ``SELECT file, COUNT(*) FROM t WHERE c GROUP BY file`` first. Then it
+writes these files anew: ``SELECT CASE WHEN c THEN e ELSE a END, b, ... FROM t``. ``DELETE FROM t WHERE c``
+writes ``SELECT * FROM t WHERE (c) IS NOT TRUE``: rows for which the condition is unknown stay. The condition
+is computed twice, so it must give the same answer each time.
 
 A table may want the changed rows, too, with the kind of change in a column of its own: then they come by
-UNION ALL.
+UNION ALL. A table whose files can lose single rows wants the changed rows alone: ``SELECT e, b, ..., file,
+row FROM t WHERE c``.
 """
 
 from __future__ import annotations
@@ -16,7 +17,7 @@ from dataclasses import replace
 
 from sqlglot import exp
 
-from tidemill.catalog.table import CatalogTable, Column, ColumnKind
+from tidemill.catalog.table import CatalogTable, Column, ColumnKind, Rewriting
 from tidemill.errors import NotSupportedError, Position
 from tidemill.plan import nodes as n
 from tidemill.plan.binder.context import Context
@@ -47,9 +48,9 @@ def bind_affected(
         virtual=True,
     )
     named = replace(table, columns=(*table.columns, file))
-    tree = _from(statement, [column_named(_FILE)])
-    tree.set("distinct", exp.Distinct())
+    tree = _from(statement, [column_named(_FILE), exp.Anonymous(this="COUNT", expressions=[exp.Star()])])
     tree.set("where", exp.Where(this=_condition(statement)))
+    tree.set("group", exp.Group(expressions=[column_named(_FILE)]))
     plan = binder.bind(tree, _over(binder, named, context)).plan
     word = "DELETE" if isinstance(statement, Delete) else "UPDATE"
     _check_deterministic(plan, f"A condition of {word} of files that", statement.position)
@@ -72,7 +73,17 @@ def bind_rewriting(
     old: dict[str, exp.Expression] = {c.name: column_named(c.name) for c in table.written_columns}
     new = old | (_assigned(statement, table) if isinstance(statement, Update) else {})
     tree: exp.Expression = _after(statement, new, None)
-    target, name = table, "" if table.rewriting is None else table.rewriting.change_type
+    read = target = table
+    name = "" if table.rewriting is None else table.rewriting.change_type
+    if table.rewriting is not None and table.rewriting.places:
+        places = _places(table.rewriting)
+        read = replace(table, columns=(*table.columns, *places))
+        plain = (
+            replace(column, kind=ColumnKind.PHYSICAL, metadata_key="", virtual=False) for column in places
+        )
+        target = replace(table, columns=(*table.columns, *plain))
+        tree = _from(statement, [*_copies(new), *(column_named(column.name) for column in places)])
+        tree.set("where", exp.Where(this=_condition(statement)))
     if name:
         target = replace(table, columns=(*table.columns, Column(name=name, type=t.STRING)))
         tree = _after(statement, new, _change(name, ""))
@@ -87,10 +98,17 @@ def bind_rewriting(
         text=statement.text,
         position=statement.position,
     )
-    bound = insert.bind(binder, written, _over(binder, table, context), target)
+    bound = insert.bind(binder, written, _over(binder, read, context), target)
     if name:  # each of the rows is computed twice
         _check_deterministic(bound.input, "UPDATE of a table with a change feed that", statement.position)
     return bound
+
+
+def _places(rewriting: Rewriting) -> list[Column]:
+    return [
+        Column(name=name, type=key.type, kind=ColumnKind.METADATA, metadata_key=key.name, virtual=True)
+        for name, key in zip(rewriting.place_columns, rewriting.places, strict=True)
+    ]
 
 
 def _after(
