@@ -250,7 +250,8 @@ def operator_schema(
         tables={layout.name: layout.described for layout in layouts},
         labels={c: f.name for c, f in given.items()} if calls is None else names.labels(calls.below),
         types={name: str(f.type) for name, f in given.items()},
-        gap=spec.gap if isinstance(spec, SessionAggregateSpec) else 0,
+        # Hot keys have their sessions in several buckets.
+        gap=spec.gap if isinstance(spec, SessionAggregateSpec) and not spec.bucket else 0,
     )
 
 
