@@ -89,6 +89,16 @@ BUILD_SOURCES = Option(
     "as read, and the job reads only later rows. UNREAD: the options of each source decide where "
     "the job begins, such as `scan.startup.mode`.",
 )
+BUILD_WATERMARK = Option(
+    key="tidemill.savepoint.watermark",
+    kind=str,
+    default="",
+    own=True,
+    doc="The event time that the history of CREATE SAVEPOINT ... FOR INSERT has reached, such as "
+    "`2024-01-01 10:30:00`; for sources whose time is TIMESTAMP_LTZ the text is UTC. The job begins with "
+    "this watermark: windows that ended by then are not shown again, and their rows are late. Without the "
+    "option event time begins again.",
+)
 CHECKPOINT_INTERVAL = Option(
     key="execution.checkpointing.interval",
     kind=Duration,
@@ -116,5 +126,6 @@ OPTIONS = (
     EVOLUTION,
     SAVEPOINT_TARGET,
     BUILD_SOURCES,
+    BUILD_WATERMARK,
     CHECKPOINT_INTERVAL,
 )

@@ -150,7 +150,7 @@ class ChangingQuery:
         files = StateFiles.open(str(self.root))
         held = (Slice(self.base, 0, KEY_GROUPS),) if isinstance(self.base, str) else self.base or ()
         built: dict[int, tuple[str, int, int]] = {}
-        for name, new in new_tables(Storage(str(place)), self.identity, [self._keyed]).items():
+        for name, new in new_tables(Storage(str(place)), self.identity, [self._keyed], {}).items():
             pieces = list(live_rows(files, held, new.rules.layout.name, 0))
             if not any(map(len, pieces)):
                 continue

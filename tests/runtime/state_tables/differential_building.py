@@ -19,13 +19,14 @@ from tests.operators import differential_interval_join as intervals
 from tests.operators import differential_join as joins
 from tests.operators import differential_over as overs
 from tests.operators import differential_rank as ranks
-from tests.operators.epochs import Epochs
+from tests.operators.epochs import Epochs, as_change
 from tests.operators.naive_aggregate import freeze
 from tests.operators.naive_join import Row
 from tests.tiers import examples
+from tidemill.changelog.watermarks import NONE
 from tidemill.connectors.worker_errors import WorkerError
 from tidemill.files.storage import Storage
-from tidemill.operators.api import TakesRows
+from tidemill.operators.api import EpochContext, OperatorSpec, TakesRows
 from tidemill.operators.changelog_normalize import ChangelogNormalizeSpec
 from tidemill.operators.over.operator import OverFunction, OverSpec
 from tidemill.operators.rank.operator import RankSpec
@@ -270,6 +271,43 @@ def test_an_interval_join_goes_on_as_one_that_read_the_rows(
         went_on = Epochs(other, spec, built(other, spec, tables, [("lk",), ("rk",)]), number=2)
         for rows in later:
             assert Counter(went_on.step(*ports(rows))) == Counter(read.step(*ports(rows)))
+
+
+def stepped(
+    root: str, spec: OperatorSpec, base: Any, number: int, tables: Sequence[pa.Table], mark: int, before: int
+) -> tuple[Any, Counter[Any]]:
+    """The state after an epoch in which time goes on to ``mark``, and its output."""
+    store = StateStore.open(root, "op", 0, base, number)
+    context = EpochContext(epoch=number, time=0, partition=0, watermark=mark, before=before)
+    output = spec.step(tuple(tables), store, context)
+    return store.flush() or base, Counter(map(as_change, output.to_pylist()))
+
+
+@pytest.mark.parametrize("safe", [False, True])
+@settings(max_examples=examples(20), deadline=None)
+@given(
+    before=st.tuples(interval_rows, interval_rows),
+    later=st.lists(st.tuples(interval_rows, interval_rows), max_size=3),
+    mark=st.integers(0, 40),
+)
+def test_an_interval_join_goes_on_at_its_watermark(safe: bool, before: Any, later: Any, mark: int) -> None:
+    """Rows that the job would have let go by then match no late row."""
+    spec = intervals.spec_of("INNER", -10, 10, safe, False)
+
+    def ports(rows: Any, reached: int) -> list[pa.Table]:
+        made = ([intervals.Row(t, k, v, reached) for t, k, v in own] for own in rows)
+        return [intervals.port(name, own) for name, own in zip("lr", made, strict=True)]
+
+    with TemporaryDirectory() as one, TemporaryDirectory() as other:
+        read, _ = stepped(one, spec, None, 1, ports(before, NONE), mark, NONE)
+        tables = [table.drop_columns(["$wm"]) for table in ports(before, NONE)]
+        went_on: Any = built(other, spec, tables, [("lk",), ("rk",)])
+        for number, rows in enumerate(later, start=2):
+            epoch = (number, ports(rows, mark), mark + 3, mark)
+            read, expected = stepped(one, spec, read, *epoch)
+            went_on, found = stepped(other, spec, went_on, *epoch)
+            assert found == expected
+            mark += 3
 
 
 TOP = rank_spec("ROW_NUMBER", "number", 1, 2, True)

@@ -55,6 +55,8 @@ class OperatorSchema:
     - ``changing``: per input whether its rows may be taken back.
     - ``limit``: the most rows that are kept per key, 0 for all.
     - ``finds``: a retraction finds its row even if the row was stored with fewer columns.
+    - ``gap``: the milliseconds after its last row at which a session ends; 0 if the operator has no sessions,
+      or has them in buckets.
     """
 
     kind: str
@@ -71,6 +73,7 @@ class OperatorSchema:
     changing: tuple[bool, ...] = ()
     limit: int = 0
     finds: bool = True
+    gap: int = 0
 
     def readable(self, name: str) -> str:
         """What a table or column of state is called, for people. Names by lineage are found within others."""

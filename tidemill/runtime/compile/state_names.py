@@ -18,6 +18,7 @@ from tidemill.errors import StateError
 from tidemill.operators.aggregates.api import AggregateSpec
 from tidemill.operators.aggregates.registry import declared
 from tidemill.operators.api import Evolving
+from tidemill.operators.window.session import SessionAggregateSpec
 from tidemill.physical import nodes as p
 from tidemill.physical.digests import Digests
 from tidemill.physical.explain.attributes import describe
@@ -249,6 +250,8 @@ def operator_schema(
         tables={layout.name: layout.described for layout in layouts},
         labels={c: f.name for c, f in given.items()} if calls is None else names.labels(calls.below),
         types={name: str(f.type) for name, f in given.items()},
+        # Hot keys have their sessions in several buckets.
+        gap=spec.gap if isinstance(spec, SessionAggregateSpec) and not spec.bucket else 0,
     )
 
 

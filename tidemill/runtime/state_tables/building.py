@@ -38,13 +38,15 @@ _FIRST = 1
 
 @dataclass(slots=True, kw_only=True)
 class NewState:
-    """``tables`` by name, in the order in which they must be written; ``now`` in milliseconds."""
+    """``tables`` by name, in the order in which they must be written; ``now`` in milliseconds;
+    ``watermarks``: as in ``EpochCommit``."""
 
     target: Storage
     identity: JobIdentity
     tables: Mapping[str, NewTable]
     parallelism: int
     now: int
+    watermarks: Mapping[str, int] = field(default_factory=dict)
     _slices: Slices = field(default_factory=dict)
     _offsets: dict[str, Offset] = field(default_factory=dict)
     _begun: bool = False
@@ -103,7 +105,12 @@ class NewState:
     def publish(self) -> None:
         slices = {operator: parts for operator, parts in self._slices.items() if parts}
         commit = EpochCommit(
-            epoch=_FIRST, time=self.now, offsets=self._offsets, manifests=recorded(slices), tokens={}
+            epoch=_FIRST,
+            time=self.now,
+            offsets=self._offsets,
+            manifests=recorded(slices),
+            tokens={},
+            watermarks=dict(self.watermarks),
         )
         finish(self.target, self.identity, commit)  # 4
 

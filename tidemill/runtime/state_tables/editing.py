@@ -22,6 +22,7 @@ from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any
 
 from tidemill.changelog.rowkind import KIND_COLUMN
+from tidemill.changelog.watermarks import NONE
 from tidemill.connectors.api import Sink
 from tidemill.connectors.arrow_maps import map_batches
 from tidemill.errors import NotSupportedError, OwnershipError, StateError, ValidationError
@@ -182,7 +183,8 @@ def sink_of(
     commit = savepoint.commit
     if commit is None:
         raise NotSupportedError(f"{savepoint.what} cannot be edited: no epoch has been committed")
-    rules = rules_of(state_files(savepoint), operators, operator, table)
+    mark = commit.watermarks.get(operator.id, NONE)
+    rules = rules_of(state_files(savepoint), operators, operator, table, mark)
     if request.deletes and rules.kept:
         raise NotSupportedError(f"Rows of '{table.name}' cannot be deleted: {rules.kept}.")
     stored = {c.name: c.stored for c in table.columns}

@@ -14,6 +14,7 @@ Of all rows: no column is NULL whose type in the query is NOT NULL, and a row is
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import dataclass
 
 import numpy as np
 import pyarrow as pa
@@ -22,12 +23,15 @@ import pyarrow.compute as pc
 from tidemill.changelog.columns import Mask, vector
 from tidemill.changelog.values import rows_same
 from tidemill.operators.window.assigners.assigner import Assigner
+from tidemill.operators.window.clock import Clock
+from tidemill.operators.window.store.first_slice_distinct import FIRST
 from tidemill.state.run import DUE
 
 Columns = Mapping[str, pa.Array]
 Broken = tuple[Mask, str, str]
 """Which rows break the state, by which column, and why."""
-_ROWS, _COUNT, _SUM, _DISTINCT, _ADDED = "COUNT(*)", "COUNT(", "SUM(", "(DISTINCT ", " SINCE "
+ROWS = "COUNT(*)"
+_COUNT, _SUM, _DISTINCT, _ADDED = "COUNT(", "SUM(", "(DISTINCT ", " SINCE "
 
 
 def is_derived(column: str, *, has_more: bool) -> bool:
@@ -46,10 +50,28 @@ def check_times(rows: Columns, name: str) -> Iterator[Broken]:
     yield _mask(pc.less(pc.fill_null(rows[name], 0), 1)), name, "must be 1 or more"
 
 
-def check_ends(rows: Columns, windows: Assigner) -> Iterator[Broken]:
-    """A slice is due when it ends, in milliseconds."""
-    ends = vector(rows[DUE]).values
-    yield windows.slice_ends(ends - 1) != ends, DUE, "must be the end of a window, in milliseconds"
+@dataclass(frozen=True, slots=True, kw_only=True)
+class OpenWindows:
+    """The windows of an operator whose time has come to ``watermark``."""
+
+    windows: Assigner
+    clock: Clock
+    watermark: int
+
+    def broken(self, rows: Columns) -> Iterator[Broken]:
+        """A slice is due when it ends, in milliseconds, and a window that has it is open."""
+        ends, windows = vector(rows[DUE]).values, self.windows
+        what = "window" if windows.whole else "slice of the windows"
+        yield windows.slice_ends(ends - 1) != ends, DUE, f"must be the end of a {what}, in milliseconds"
+        last = windows.last_ends(ends)
+        yield last < windows.first_ends(ends), DUE, "is the end of a slice that no window has"
+        over = last <= self.clock.ended(self.watermark)
+        yield over, DUE, "has passed: all windows that have the rows ended before the watermark"
+        if FIRST in rows:
+            first = vector(rows[FIRST].fill_null(0)).values
+            yield last != ends, DUE, "must be the end of the last window of the value, in milliseconds"
+            apart = (windows.slice_ends(first - 1) != first) | (windows.last_ends(first) != ends)
+            yield apart, FIRST, "must be the end of a step of the window, in milliseconds"
 
 
 def check_records(rows: Columns, there: Mask, stored: Columns) -> Iterator[Broken]:
@@ -73,11 +95,11 @@ def _changed(rows: Columns, there: Mask, stored: Columns) -> Iterator[Broken]:
 def _miscounted(rows: Columns, derived: Columns) -> Iterator[Broken]:
     counts = [name for name in rows if name.startswith(_COUNT) and name not in derived]
     for name in counts:
-        least, total = (1 if name == _ROWS else 0), _SUM + name.removeprefix(_COUNT)
+        least, total = (1 if name == ROWS else 0), _SUM + name.removeprefix(_COUNT)
         count = pc.fill_null(rows[name], 0 if _ADDED in name else -1)
         yield _mask(pc.less(count, least)), name, f"must be {least} or more"
-        if _ROWS in counts:
-            yield _mask(pc.greater(count, rows[_ROWS])), name, f"counts more rows than '{_ROWS}'"
+        if ROWS in counts:
+            yield _mask(pc.greater(count, rows[ROWS])), name, f"counts more rows than '{ROWS}'"
         if total in rows:
             lacks = pc.and_(pc.greater(count, 0), pc.is_null(rows[total]))
             yield _mask(lacks), total, f"must not be NULL where '{name}' is more than 0"

@@ -37,7 +37,7 @@ def _columns(savepoint: Savepoint, operators: tuple[OperatorState, ...]) -> Rows
     for o in operators:
         for table in o.tables:
             for c in table.columns:
-                stored = (table.stored, c.stored)
+                stored = (c.table or table.stored, c.stored)
                 yield o.name, table.name, c.name, str(c.type), c.role or None, c.since, *stored
 
 

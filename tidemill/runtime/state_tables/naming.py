@@ -19,6 +19,7 @@ from tidemill.changelog.rowkind import SEQUENCE_COLUMN
 from tidemill.errors import StateError
 from tidemill.operators.rows.entries import COUNT
 from tidemill.operators.rows.stored_before import is_mark
+from tidemill.operators.window.store.sessions import LAST, PIECES, SESSION, SESSIONS, START, WAKE
 from tidemill.physical.names import free_name
 from tidemill.runtime.checkpoint.operator_schema import OperatorSchema
 from tidemill.runtime.checkpoint.savepoint import STATE, Savepoint
@@ -40,8 +41,15 @@ _OWN: Mapping[str, tuple[str, str, t.LogicalType]] = {
     WEIGHT: ("weight", "weight", t.BIGINT),
     TIME: ("written", "time", t.LocalZonedTimestampType(precision=3)),
     PARTITION: ("partition_id", "partition", t.INT),
+    SESSION: ("session", "value", t.BIGINT),
 }
 """Columns that all tables of a family have: name, role and type."""
+_BOUNDS: Mapping[str, tuple[str, str, t.LogicalType]] = {
+    START: ("session_start", "payload", t.BIGINT),
+    LAST: ("session_end", "payload", t.BIGINT),
+}
+_OF_SESSIONS = {**_OWN, **_BOUNDS, WAKE: ("wake", "payload", t.BIGINT)}
+"""Those of the table of open sessions."""
 _KIND = re.compile(r"(.+?)-[0-9a-f]{8,}")
 _ARGUMENTS = re.compile(r"\w+\((?:DISTINCT )?(.*?)\)")
 _SINCE = re.compile(r" SINCE (\d+)")
@@ -56,7 +64,8 @@ _ROLES = ("key", "value", "payload", "", "weight", "time", "partition")
 class StateColumn:
     """``stored``: its name in files of state. ``role``: key, value (tells apart rows of a key), payload,
     weight, time or partition; '' where the state does not say so. ``since``: the first epoch that it saw.
-    ``required``: NULL is not among its values, as the query's types say."""
+    ``required``: NULL is not among its values, as the query's types say. ``table``: the stored table that has
+    the column, if it is another one of the operator: the bounds of a session beside its results."""
 
     name: str
     stored: str
@@ -64,6 +73,7 @@ class StateColumn:
     type: t.LogicalType
     since: int = 0
     required: bool = False
+    table: str = ""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -81,7 +91,7 @@ class StoredTable:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class OperatorState:
-    """``slices``: what its state is, by partition."""
+    """``slices``: what its state is, by partition. ``gap``: as in ``OperatorSchema``."""
 
     name: str
     id: str
@@ -90,6 +100,7 @@ class OperatorState:
     slices: Mapping[int, tuple[Slice, ...]]
     manifests: tuple[Manifest, ...]
     tables: tuple[StoredTable, ...]
+    gap: int = 0
 
 
 def operators_of(savepoint: Savepoint) -> tuple[OperatorState, ...]:
@@ -118,6 +129,7 @@ def operators_of(savepoint: Savepoint) -> tuple[OperatorState, ...]:
             slices=slices,
             manifests=tuple(manifests.values()),
             tables=tuple(_tables(name, schema, parts)),
+            gap=schema.gap,
         )
         found.append(state)
     return tuple(found)
@@ -213,10 +225,11 @@ def _columns(
     order = [*keys, *(shape.values if shape else ())]
     stored = [*(n for n in order if n in types), *sorted(n for n in types if n not in order), PARTITION]
     made, taken = list[StateColumn](), set[str]()
+    own = _OF_SESSIONS if table == SESSIONS else _OWN
     for name in stored:
         if name in _UNREAD:
             continue
-        label, role, kind = _OWN.get(name, ("", "", t.NullType()))
+        label, role, kind = own.get(name, ("", "", t.NullType()))
         required = name in (DUE, WEIGHT)
         if not label:
             known = _argument(name, arguments)
@@ -233,7 +246,14 @@ def _columns(
         made.append(
             StateColumn(name=label, stored=name, role=role, type=kind, since=since, required=required)
         )
-    return sorted(made, key=lambda column: _ROLES.index(column.role))
+    bounds = _BOUNDS if table == PIECES and schema.gap else {}
+    beside = [
+        StateColumn(
+            name=free_name(label, taken), stored=name, role=role, type=kind, required=True, table=SESSIONS
+        )
+        for name, (label, role, kind) in bounds.items()
+    ]
+    return sorted([*beside, *made], key=lambda column: _ROLES.index(column.role))
 
 
 def _argument(name: str, arguments: list[str]) -> str:

@@ -2,8 +2,8 @@
 
 Two families can be built:
 
-- Records of a GROUP BY, and open windows of TUMBLE: accumulators that a query can give. Columns that repeat
-  other tables are compared with these.
+- Records of a GROUP BY, slices of windows, open sessions: accumulators that a query can give. Columns that
+  repeat other tables are compared with these.
 - Rows that an operator keeps of its inputs (``operators.api.TakesRows``): the operator takes them in.
 
 Of other operators no query tells what they would keep.
@@ -15,6 +15,7 @@ from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
+from tidemill.changelog.watermarks import NONE
 from tidemill.errors import NotSupportedError
 from tidemill.files.storage import Storage
 from tidemill.operators.aggregates.count import CountAccumulator
@@ -28,14 +29,20 @@ from tidemill.operators.arrival import ArrivalSpec
 from tidemill.operators.group_aggregate.shape import GroupShape
 from tidemill.operators.last_arrived import LastArrivedSpec
 from tidemill.operators.window.aggregate import WindowAggregateSpec
+from tidemill.operators.window.session import SessionAggregateSpec
+from tidemill.operators.window.shared_values import SharedValuesSpec
 from tidemill.operators.window.store.partial_aggregates import Accumulated
+from tidemill.operators.window.store.sessions import SESSION
 from tidemill.runtime import graph as g
 from tidemill.runtime.checkpoint.identity import JobIdentity
 from tidemill.runtime.checkpoint.savepoint import Savepoint
 from tidemill.runtime.state_tables.intake import Intake
+from tidemill.runtime.state_tables.invariants import OpenWindows
 from tidemill.runtime.state_tables.naming import OperatorState, StateColumn, StoredTable, operators_of
+from tidemill.runtime.state_tables.sessions import SessionRules
 from tidemill.runtime.state_tables.writer import TableRules, Told
 from tidemill.state.layout import Layout
+from tidemill.state.run import WEIGHT
 from tidemill.types.physical import quote
 
 if TYPE_CHECKING:
@@ -86,9 +93,12 @@ class NewTable:
         )
 
 
-def new_tables(target: Storage, identity: JobIdentity, nodes: Iterable[g.ExecNode]) -> dict[str, NewTable]:
+def new_tables(
+    target: Storage, identity: JobIdentity, nodes: Iterable[g.ExecNode], watermarks: Mapping[str, int]
+) -> dict[str, NewTable]:
     """All tables of state that the job has, by name, in the order in which they must be written.
-    NotSupportedError where an operator cannot be built."""
+    ``watermarks``: how far the time of operators has come. NotSupportedError where an operator cannot be
+    built."""
     keyed = {n.operator: n for n in nodes if isinstance(n, g.Keyed)}
     found: list[NewTable] = []
     for operator in operators_of(Savepoint(storage=target, identity=identity, commit=None)):
@@ -98,7 +108,9 @@ def new_tables(target: Storage, identity: JobIdentity, nodes: Iterable[g.ExecNod
         if operator.kind == "group-aggregate" and isinstance(node.spec, GroupShape):
             found += _aggregation(operator, node, node.spec)
         elif isinstance(node.spec, WindowAggregateSpec):
-            found += _windows(operator, node, node.spec)
+            found += _windows(operator, node, node.spec, watermarks.get(operator.id, NONE))
+        elif isinstance(node.spec, SessionAggregateSpec):
+            found += _sessions(operator, node, node.spec, watermarks.get(operator.id, NONE))
         else:
             kept = {c.name: c.type for c in identity.schema[operator.id].columns}
             found += _rows(operator, node, node.spec, kept)
@@ -123,35 +135,108 @@ def _aggregation(operator: OperatorState, node: g.Keyed, spec: GroupShape) -> It
         )
 
 
-def _windows(operator: OperatorState, node: g.Keyed, spec: WindowAggregateSpec) -> Iterator[NewTable]:
-    """Of windows that follow each other: a slice of others lies in windows that have ended, and which these
-    are is not known."""
-    pieces, layouts = spec.pieces, spec.evolving
-    if not isinstance(pieces, Accumulated) or layouts != (pieces.layout,) or spec.retracts:
+def _windows(
+    operator: OperatorState, node: g.Keyed, spec: WindowAggregateSpec, watermark: int
+) -> Iterator[NewTable]:
+    """Tables by slice: of values first, as slices are compared with them."""
+    pieces, values = spec.pieces, {layout.name: layout for layout in spec.evolving[1:]}
+    text = f"State of {operator.name}, {operator.text}, cannot be built"
+    plain = isinstance(pieces, Accumulated) and not (spec.retracts or isinstance(spec, SharedValuesSpec))
+    if not plain or spec.trigger.repeats:
+        raise NotSupportedError(f"{text}: it has more than accumulators and values of append-only rows.")
+    if spec.attached:
+        raise NotSupportedError(f"{text}: its rows come with their windows.")
+    firsts = _firsts(operator, spec)
+    if not spec.windows.whole and watermark == NONE:
         raise NotSupportedError(
-            f"State of {operator.name}, {operator.text}, cannot be built: it has more than the "
-            "accumulators of append-only rows."
-        )
-    if spec.attached or not spec.windows.whole:
-        raise NotSupportedError(
-            f"State of {operator.name}, {operator.text}, cannot be built: only that of TUMBLE can. "
-            "Other windows share rows with windows that have ended."
+            f"{text} without a watermark: its windows share rows with windows that have ended.",
+            hint="Say how far event time has come in the history: SET 'tidemill.savepoint.watermark'.",
         )
     _check_aggregation(operator, node, spec.group, tuple(name for name, _ in spec.keys))
+    windows = OpenWindows(windows=spec.windows, clock=spec.clock, watermark=watermark)
+    told = _told_by_values(spec)
+    for table in sorted(operator.tables, key=lambda t: t.stored == pieces.layout.name):
+        required = tuple(c.stored for c in table.columns if c.required and c.stored != WEIGHT)
+        if table.stored in values:
+            layout = values[table.stored]
+            own = tuple(f.name for f in (*layout.values, *layout.columns))
+            rules = TableRules(layout=layout, adds=True, required=(*own, *required), windows=windows)
+        else:
+            rules = TableRules(
+                layout=pieces.layout,
+                adds=True,
+                required=required,
+                counts=True,
+                windows=windows,
+                none=frozenset(name for name in told if name.startswith("COUNT(")),
+                sets=tuple(layout for layout in values.values() if layout.additive),
+                firsts=firsts,
+                told=(),
+            )
+        yield NewTable(
+            operator=operator,
+            table=table,
+            rules=rules,
+            columns=tuple(c for c in table.columns if c.role in _READ and c.stored not in told),
+            optional=_rests(spec.group) | {WEIGHT},
+            single=node.single,
+        )
+
+
+def _told_by_values(spec: WindowAggregateSpec) -> frozenset[str]:
+    """The columns of slices that follow from the tables of values: they hold nothing where windows count the
+    values of their slices, and else the values that a slice has first."""
+    marks = {view.column for view in spec.distinct.views.values()} if spec.distinct else set()
+    told = (a for a in spec.group.aggregates if a.spec.filter in marks)
+    return frozenset(f.name for a in told for accumulator in a.accumulators for f in accumulator.fields)
+
+
+def _firsts(operator: OperatorState, spec: WindowAggregateSpec) -> dict[str, Layout]:
+    """By columns of slices that count values the tables that have these with their first slices."""
+    firsts = spec.firsts
+    if firsts is None:
+        return {}
+    views = {view.column: view for view in firsts.views.values()}
+    found: dict[str, Layout] = {}
+    for aggregate in spec.group.aggregates:
+        for accumulator in aggregate.accumulators if aggregate.spec.filter in views else ():
+            if not isinstance(accumulator, CountAccumulator):
+                raise NotSupportedError(
+                    f"State of {operator.name}, {operator.text}, cannot be built: CUMULATE keeps more of "
+                    "DISTINCT values than their number."
+                )
+            layout = views[aggregate.spec.filter or ""].layout(firsts.fields)
+            found |= {f.name: layout for f in accumulator.fields}
+    return found
+
+
+def _sessions(
+    operator: OperatorState, node: g.Keyed, spec: SessionAggregateSpec, watermark: int
+) -> Iterator[NewTable]:
+    """The open sessions, or the rows of each: their other tables follow from these."""
+    layout, keys = spec.tables.counted, tuple(name for name, _ in spec.keys)
+    if spec.trigger.repeats or spec.bucket or not spec.aggregates_rows_that_stay:
+        raise NotSupportedError(
+            f"State of {operator.name}, {operator.text}, cannot be built: it has more than accumulators and "
+            "values of append-only rows."
+        )
+    if layout.additive:
+        _check_keys(operator, node, keys)
+    else:
+        _check_aggregation(operator, node, spec.group, keys)
     (table,) = operator.tables
-    rules = TableRules(
-        layout=pieces.layout,
-        adds=True,
-        required=tuple(c.stored for c in table.columns if c.required),
-        counts=True,
-        windows=spec.windows,
-    )
     yield NewTable(
         operator=operator,
         table=table,
-        rules=rules,
-        columns=tuple(c for c in table.columns if c.role in _READ),
-        optional=_rests(spec.group),
+        rules=TableRules(
+            layout=layout,
+            adds=True,
+            required=tuple(c.stored for c in table.columns if c.required and c.stored != WEIGHT),
+            counts=True,
+            sessions=SessionRules(keys=layout.keys, gap=spec.gap, watermark=watermark),
+        ),
+        columns=tuple(c for c in table.columns if c.role in _READ and c.stored != SESSION),
+        optional=_rests(spec.group) | {WEIGHT},
         single=node.single,
     )
 
@@ -161,13 +246,17 @@ def _rests(spec: GroupShape) -> frozenset[str]:
     return frozenset(f.name for a in spec.accumulators.values() for f in a.fields[1:])
 
 
-def _check_aggregation(
-    operator: OperatorState, node: g.Keyed, spec: GroupShape, keys: tuple[str, ...]
-) -> None:
+def _check_keys(operator: OperatorState, node: g.Keyed, keys: tuple[str, ...]) -> None:
     if any(port.keys != keys or port.buckets for port in node.ports):
         raise NotSupportedError(
             f"State of {operator.name} cannot be built: its rows are not sent by the hash of all their keys."
         )
+
+
+def _check_aggregation(
+    operator: OperatorState, node: g.Keyed, spec: GroupShape, keys: tuple[str, ...]
+) -> None:
+    _check_keys(operator, node, keys)
     for aggregate in spec.aggregates:
         named = aggregate.spec.canonical(aggregate.spec.function)
         apart = aggregate.spec.distinct and not ignores_distinct(aggregate.spec)
@@ -222,7 +311,7 @@ def _rows(
     layouts = spec.kept_rows.layouts if isinstance(spec, TakesRows) else ()
     if not isinstance(spec, TakesRows) or [*tables] != [layout.name for layout in layouts]:
         raise NotSupportedError(
-            f"State of {operator.name}, {operator.text}, cannot be built: only that of GROUP BY, TUMBLE, "
+            f"State of {operator.name}, {operator.text}, cannot be built: only that of GROUP BY, windows, "
             "joins, deduplication, Top-N and OVER can."
         )
     if len(node.ports) != len(layouts) or any(port.buckets for port in node.ports):

@@ -1,4 +1,8 @@
-"""Reads a table of a savepoint: one task for each partition of the operator, in Spark's Python workers."""
+"""Reads a table of a savepoint: one task for each partition of the operator, in Spark's Python workers.
+
+A column of another table of the operator is found by the rows' keys and values: the bounds of a session
+beside its results. Cost: a task holds that table of its partition.
+"""
 
 from __future__ import annotations
 
@@ -6,10 +10,14 @@ from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
+import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 from pyspark.sql import functions as F
 
+from tidemill.changelog.columns import single
+from tidemill.changelog.grouping import group_rows
+from tidemill.changelog.hashing import hash_columns
 from tidemill.changelog.rowkind import SEQUENCE_COLUMN
 from tidemill.connectors.api import BatchMap, Offset
 from tidemill.connectors.api.source import WholeSource
@@ -19,7 +27,7 @@ from tidemill.connectors.worker_errors import WorkerError
 from tidemill.errors import StateError
 from tidemill.runtime.state_tables.naming import PARTITION, StateColumn
 from tidemill.state.layout import Layout
-from tidemill.state.run import TIME
+from tidemill.state.run import DELETED, HASH, TIME
 from tidemill.state.slices import Slice
 from tidemill.state.storage import StateFiles
 from tidemill.state.whole_table import live_rows
@@ -30,6 +38,7 @@ if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
 
 _BATCH_ROWS = 100_000
+_STORED = (HASH, DELETED)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -46,15 +55,24 @@ class StateReader:
         """A task is a partition's number and its slices."""
         try:
             for partition, slices in assigned(batches):
-                yield from self._read(partition, [Slice(*part) for part in slices])
+                yield from self.partition_rows(partition, [Slice(*part) for part in slices])
         except StateError as e:
             raise WorkerError(e) from e
 
-    def _read(self, partition: int, slices: list[Slice]) -> Iterator[pa.RecordBatch]:
+    def partition_rows(self, partition: int, slices: list[Slice]) -> Iterator[pa.RecordBatch]:
+        others = {
+            table: self._whole(table, slices) for table in sorted({c.table for c in self.columns} - {""})
+        }
         for piece in live_rows(self.files, slices, self.table, self.now, self.layout):
+            for table, rows in others.items():
+                piece = _beside(piece, rows, [c.stored for c in self.columns if c.table == table])
             names = [c.name for c in self.columns]
             made = pa.table([self._column(piece, c, partition) for c in self.columns], names=names)
             yield from made.combine_chunks().to_batches(max_chunksize=_BATCH_ROWS)
+
+    def _whole(self, table: str, slices: list[Slice]) -> pa.Table:
+        pieces = list(live_rows(self.files, slices, table, self.now))
+        return pa.concat_tables(pieces) if pieces else pa.table({})
 
     def _column(self, piece: pa.Table, column: StateColumn, partition: int) -> pa.ChunkedArray | pa.Array:
         kind = arrow_type(column.type)
@@ -64,6 +82,24 @@ class StateReader:
             return pa.nulls(len(piece), kind)
         found = piece.column(column.stored)
         return pc.multiply(found, 1000).cast(kind) if column.stored == TIME else found.cast(kind)
+
+
+def _beside(piece: pa.Table, other: pa.Table, wanted: list[str]) -> pa.Table:
+    """``piece`` with the columns ``wanted`` of the rows of ``other`` that have the same keys and values."""
+    same = [f for f in other.schema if f.name in piece.column_names and f.name not in _STORED]
+    if not same:
+        return piece
+    names = [f.name for f in same]
+    both = pa.concat_tables([other.select(names), piece.select(names).cast(pa.schema(same))])
+    columns = [single(both.column(name)) for name in names]
+    groups = group_rows(hash_columns(columns, len(both)), columns)
+    found = np.empty(len(both), np.int64)
+    found[groups.order] = groups.heads[groups.ids()]
+    found = found[len(other) :]
+    places = pa.array(found, mask=found >= len(other))
+    for name in wanted:
+        piece = piece.append_column(name, single(other.column(name)).take(places))
+    return piece
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

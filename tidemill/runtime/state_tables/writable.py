@@ -2,6 +2,7 @@
 
 records of a GROUP BY                 rows are added, changed and deleted
 slices of a window aggregation        rows are changed; deleted if the operator has no other table
+sessions, of rows that only come      rows are added, changed and deleted
 rows of Top-N and deduplication       rows are changed and deleted
 rows of a join without TTL            their weights are changed, rows are deleted
 """
@@ -11,12 +12,15 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping
 from dataclasses import replace
 
+from tidemill.changelog.watermarks import NONE
 from tidemill.errors import NotSupportedError
 from tidemill.operators.group_aggregate.shape import RECORDS
 from tidemill.operators.rows.entries import COUNT
 from tidemill.operators.window.store.partial_aggregates import SLICES
+from tidemill.operators.window.store.sessions import PIECES, SESSIONS, WAKES
 from tidemill.runtime.state_tables.invariants import is_derived
 from tidemill.runtime.state_tables.naming import OperatorState, StoredTable, known_layout
+from tidemill.runtime.state_tables.sessions import SessionRules
 from tidemill.runtime.state_tables.writer import TableRules, hashed_by_keys
 from tidemill.state.conversion import is_other
 from tidemill.state.layout import Layout
@@ -30,6 +34,7 @@ _TELLING = 100
 _WRITABLE: Mapping[tuple[str, str], str] = {
     ("group-aggregate", RECORDS): "aggregation",
     ("window-aggregate", SLICES): "slices",
+    ("window-aggregate", PIECES): "sessions",
     ("rank", "rows"): "rows",
     ("join", "left"): "side",
     ("join", "right"): "side",
@@ -37,15 +42,20 @@ _WRITABLE: Mapping[tuple[str, str], str] = {
 
 
 def rules_of(
-    files: StateFiles, operators: Iterable[OperatorState], operator: OperatorState, table: StoredTable
+    files: StateFiles,
+    operators: Iterable[OperatorState],
+    operator: OperatorState,
+    table: StoredTable,
+    watermark: int = NONE,
 ) -> TableRules:
-    """NotSupportedError for a table whose rows cannot be written."""
+    """NotSupportedError for a table whose rows cannot be written. ``watermark``: how far the operator's time
+    has come."""
     family = _WRITABLE.get((operator.kind, table.stored))
     layout = known_layout(files, table) if family else None
     if layout is None or not _serves(family, layout, operator):
         raise NotSupportedError(
             f"Rows of '{table.name}', a table of {operator.text}, cannot be written: the records of a "
-            "GROUP BY, slices of windows, and the rows of Top-N, deduplication and joins without TTL can.",
+            "GROUP BY, slices, sessions, and the rows of Top-N, deduplication and joins without TTL can.",
             hint="All other tables can be read.",
         )
     found = _as_stored(files, table, layout)
@@ -53,6 +63,9 @@ def rules_of(
     if family in ("aggregation", "slices"):
         shared = any(o.kind == SHARED for o in operators)
         return _counted(files, operator, table, found, required, shared=shared)
+    if family == "sessions":
+        sessions = SessionRules(keys=found.keys, gap=operator.gap, watermark=watermark)
+        return TableRules(layout=found, adds=True, required=required, counts=True, sessions=sessions)
     if not found.values:
         return TableRules(layout=found, required=required, adds=False)
     return TableRules(layout=found, required=required, times="" if found.additive else COUNT)
@@ -61,6 +74,9 @@ def rules_of(
 def _serves(family: str | None, layout: Layout, operator: OperatorState) -> bool:
     if family == "slices":
         return layout.by_time and not layout.additive and not layout.values
+    if family == "sessions":
+        own = {t.stored for t in operator.tables} <= {PIECES, SESSIONS, WAKES}
+        return operator.gap > 0 and own and not layout.additive
     if family == "side":
         return layout.additive and all(t.stored in ("left", "right") for t in operator.tables)
     if family == "rows":

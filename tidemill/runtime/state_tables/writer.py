@@ -7,6 +7,7 @@ Families of tables (see ``state.layout``):
 - *Multisets*: the partition's table is written anew with the rows' weights. A growing multiset cannot take
   rows back otherwise.
 - *Rows of inputs* in a new savepoint: the operator takes them in (``intake``).
+- *Open sessions*: records with the bounds of the session, which is kept beside them (``sessions``).
 
 Rows are in the order of the layout's codes, which are computed here; ``check`` says what must hold of them.
 """
@@ -16,7 +17,7 @@ from __future__ import annotations
 import json
 import uuid
 from collections.abc import Iterable, Iterator, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any
 
 import numpy as np
@@ -33,15 +34,16 @@ from tidemill.errors import TidemillError, ValidationError
 from tidemill.files.storage import Storage
 from tidemill.operators.aggregates.extreme import Extreme, as_array
 from tidemill.operators.api import EpochContext
-from tidemill.operators.window.assigners.assigner import Assigner
 from tidemill.runtime.state_tables.intake import Intake
 from tidemill.runtime.state_tables.invariants import (
     Broken,
-    check_ends,
+    OpenWindows,
     check_records,
     check_required,
     check_times,
 )
+from tidemill.runtime.state_tables.sessions import BOUNDS, HEAD, SessionRules
+from tidemill.runtime.state_tables.slices import first_values, have_slices
 from tidemill.state.layout import Layout
 from tidemill.state.lookup import Answers
 from tidemill.state.run import DUE, HASH, WEIGHT
@@ -79,7 +81,11 @@ class TableRules:
     - ``told``: columns that are compared with other tables; all rows of a table are written after the rows of
       its ``followers``.
     - ``intake``: the operator takes in the rows itself.
-    - ``windows``: each row is one of these windows, by its end.
+    - ``windows``: each row is of a slice of these windows, by its end.
+    - ``none``: counts that are 0 in all rows, because the values of ``sets`` tell them.
+    - ``sets``: tables of the values of the same slices; all rows are written after these.
+    - ``firsts``: tables of values with the first slice that has them, by the columns that count these values.
+    - ``sessions``: each row is an open session.
     """
 
     layout: Layout
@@ -92,7 +98,11 @@ class TableRules:
     kept: str = ""
     told: tuple[Told, ...] | None = None
     intake: Intake | None = None
-    windows: Assigner | None = None
+    windows: OpenWindows | None = None
+    none: frozenset[str] = frozenset()
+    sets: tuple[Layout, ...] = ()
+    firsts: Mapping[str, Layout] = field(default_factory=dict)
+    sessions: SessionRules | None = None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -142,9 +152,12 @@ class StateWriter:
         """The stored columns, by their stored names and of their types; others are NULL."""
         own = dict(zip(self.columns, table.columns, strict=False))
         weight = [pa.field(WEIGHT, pa.int64())] if self.layout.additive else []
-        fields = (*self.layout.identity, *self.layout.columns, *weight)
+        beside = BOUNDS if self.rules.sessions is not None else ()
+        fields = (*self.layout.identity, *self.layout.columns, *beside, *weight)
         arrays = [own[f.name].cast(f.type) if f.name in own else pa.nulls(len(table), f.type) for f in fields]
-        return pa.table(arrays, names=[f.name for f in fields])
+        names, none = [f.name for f in fields], self.rules.none
+        filled = [a.fill_null(0) if n in none else a for n, a in zip(names, arrays, strict=True)]
+        return pa.table(filled, names=names)
 
     def _of(self, table: pa.Table, fields: Iterable[pa.Field]) -> list[pa.Array]:
         return [single(table.column(f.name)) for f in fields]
@@ -169,8 +182,14 @@ class StateWriter:
         )
         if self.rules.intake is not None:
             self._take_in(self.rules.intake, store, rows)
+        elif self.layout.additive and self.rules.sessions is not None:
+            self._put_session_values(self.rules.sessions, store, rows)
+        elif self.layout.additive and self.layout.by_time:
+            self._put_values(store, self._ordered(rows, _deletes(given))[0])
         elif self.layout.additive:
             self._count_anew(store, *self._ordered(rows, _deletes(given)))
+        elif self.rules.sessions is not None:
+            self._put_sessions(self.rules.sessions, store, rows, _deletes(given))
         else:
             self._replace(store, *self._ordered(rows, _deletes(given)))
         return {"rows": len(rows), "part": number, "groups": [first, stop], "manifest": store.flush()}
@@ -216,6 +235,7 @@ class StateWriter:
         self._check(rows, self._broken(rows, deletes, found))
         if self.rules.told is not None:
             self._compare(store, rows)
+        rows = self._beside_values(store, rows)
         columns = {name: single(rows.column(name)) for name in rows.column_names if name != DUE}
         gone = deletes if deletes.any() else None
         if self.layout.by_time:
@@ -224,6 +244,66 @@ class StateWriter:
             store.table(self.layout).put(codes, columns, gone)
         if gone is not None:
             self._follow(store, rows.filter(pa.array(gone)))
+
+    def _put_values(self, store: StateStore, rows: pa.Table) -> None:
+        """Values of slices, each once."""
+        rows = self._weighted(rows)
+        columns = {name: single(rows.column(name)) for name in rows.column_names}
+        checks = [check_required(columns, self.rules.required), check_times(columns, WEIGHT)]
+        if self.rules.windows is not None:
+            checks.append(self.rules.windows.broken(columns))
+        self._check(rows, (each for check in checks for each in check))
+        del columns[DUE]
+        store.timeline(self.layout).put(self._dues(rows), self._codes(rows), columns)
+
+    def _beside_values(self, store: StateStore, rows: pa.Table) -> pa.Table:
+        """Slices with the counts that the tables of their values tell."""
+        keys, windows = [f.name for f in self.layout.keys], self.rules.windows
+        lacks = [t for t in self.rules.sets if not have_slices(store, rows, keys, t)]
+        for name, layout in self.rules.firsts.items():
+            assert windows is not None
+            counts = first_values(store, rows, keys, layout, windows.windows)
+            if counts is None:
+                lacks.append(layout)
+            else:
+                column = pa.array(counts, pa.int64())
+                rows = rows.set_column(rows.schema.get_field_index(name), name, column)
+        if lacks:
+            raise ValidationError(
+                f"'{self.shown}' lacks slices and keys that the table '{lacks[0].name}' has."
+            )
+        return rows
+
+    def _put_session_values(self, sessions: SessionRules, store: StateStore, rows: pa.Table) -> None:
+        """Rows of new sessions, each of which has all rows with its key and bounds."""
+        rows = self._weighted(rows)
+        columns = {name: single(rows.column(name)) for name in rows.column_names}
+        checks = [check_required(columns, self.rules.required), check_times(columns, WEIGHT)]
+        self._check(rows, (each for check in checks for each in check))
+        rows, heads = sessions.named_by_bounds(rows, store)
+        rows, gone = self._ordered(rows.append_column(HEAD, pa.array(heads)), np.zeros(len(rows), np.bool_))
+        own = rows.filter(single(rows.column(HEAD)))
+        found = sessions.of(own, self._hashes(own), store)
+        self._check(own, found.broken(gone[: len(own)]))
+        found.put(gone[: len(own)])
+        columns = {name: single(rows.column(name)) for name in rows.column_names}
+        store.table(self.layout).put(self._codes(rows), columns)
+
+    def _weighted(self, rows: pa.Table) -> pa.Table:
+        """Without a column of weights each row is there once."""
+        if WEIGHT in self.columns:
+            return rows
+        place = rows.schema.get_field_index(WEIGHT)
+        return rows.set_column(place, WEIGHT, pa.array(np.ones(len(rows), np.int64)))
+
+    def _put_sessions(
+        self, sessions: SessionRules, store: StateStore, given: pa.Table, deletes: Mask
+    ) -> None:
+        rows, deletes = self._ordered(sessions.named(given, store), deletes)
+        found = sessions.of(rows, self._hashes(rows), store)
+        self._replace(store, rows, deletes)
+        self._check(rows, found.broken(deletes))
+        found.put(deletes)
 
     def _found(self, store: StateStore, rows: pa.Table, dues: Ints, codes: Hashes) -> Answers:
         identity = self._of(rows, (*self.layout.keys, *self.layout.values))
@@ -244,7 +324,7 @@ class StateWriter:
             payload = {f.name: columns[f.name] for f in self.layout.columns}
             broken.append(check_records(payload, there, stored))
         if self.rules.windows is not None:
-            broken.append(check_ends(columns, self.rules.windows))
+            broken.append(self.rules.windows.broken(columns))
         if self.rules.times:
             broken.append(check_times(columns, self.rules.times))
         for checks in broken:

@@ -6,12 +6,14 @@ that starts from the savepoint goes on as if it had read what the queries have r
 
 from __future__ import annotations
 
+import datetime as dt
 from collections.abc import Callable
 from functools import partial
 from typing import TYPE_CHECKING
 
 from tidemill.catalog.table import CatalogTable, Column, ObjectPath
-from tidemill.config.execution_options import BUILD_SOURCES
+from tidemill.changelog.watermarks import NONE
+from tidemill.config.execution_options import BUILD_SOURCES, BUILD_WATERMARK
 from tidemill.deep_calls import with_room
 from tidemill.errors import ValidationError
 from tidemill.files.file_snapshot import file_snapshot
@@ -19,6 +21,7 @@ from tidemill.files.storage import Storage
 from tidemill.plan import nodes as n
 from tidemill.plan.optimizer import optimize
 from tidemill.runtime.batch.query import run_tasks
+from tidemill.runtime.event_time.beginning import watermarks_at
 from tidemill.runtime.job.graphs import compiled_inserts
 from tidemill.runtime.job.identity import job_identity
 from tidemill.runtime.job.start import InsertsStart
@@ -36,6 +39,7 @@ if TYPE_CHECKING:
 
 Tasks = Callable[["DataFrame"], "DataFrame"]
 _NAME = "create-savepoint"
+_1970 = dt.datetime(1970, 1, 1, tzinfo=dt.UTC)
 
 
 def build_savepoint(statement: s.BuildSavepoint, context: SessionContext) -> TableResult:
@@ -53,12 +57,14 @@ def _filled(statement: s.BuildSavepoint, context: SessionContext, target: Storag
     outputs, compiled = compiled_inserts(start.sinks, start.request)
     identity = job_identity(start.sinks, compiled, start.request.name)
     nodes = with_room(lambda: [node for output in outputs.values() for node in output.walk()])
+    marks = watermarks_at(_watermark(context), nodes)
     state = NewState(
         target=target,
         identity=identity,
-        tables=new_tables(target, identity, nodes),
+        tables=new_tables(target, identity, nodes, marks),
         parallelism=compiled.parallelism,
         now=int(context.clock() * 1000),
+        watermarks=marks,
     )
     given = _given(statement, state)
     with execution.in_mode(context, "batch"):
@@ -82,6 +88,20 @@ def _job(statement: s.BuildSavepoint, context: SessionContext) -> InsertsStart:
     inserts = target.inserts if isinstance(target, s.StatementSet) else (target,)
     with execution.in_mode(context, "streaming"):
         return execution.starter(context, [planning.bind_insert(context, i) for i in inserts], _NAME)
+
+
+def _watermark(context: SessionContext) -> int:
+    """The event time that the history has reached, in ms; NONE if the session does not say."""
+    text = context.configuration.read(BUILD_WATERMARK)
+    if not text:
+        return NONE
+    try:
+        time = dt.datetime.fromisoformat(text).replace(tzinfo=dt.UTC)
+    except ValueError as e:
+        raise ValidationError(
+            f"'{BUILD_WATERMARK.key}' is '{text}', and must be a time such as '2024-01-01 10:30:00'."
+        ) from e
+    return (time - _1970) // dt.timedelta(milliseconds=1)
 
 
 def _given(statement: s.BuildSavepoint, state: NewState) -> dict[str, s.StateQuery]:

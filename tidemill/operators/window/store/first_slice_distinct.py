@@ -28,7 +28,7 @@ from tidemill.state.layout import Layout
 from tidemill.state.store import StateStore
 from tidemill.state.timeline import by_time_order
 
-_FIRST = "$first"
+FIRST = "$first"
 _SIGN = "$sign"
 _NUMBER = pa.int64()
 _APART = np.uint64(0xA0761D6478BD642F)
@@ -53,9 +53,9 @@ class View:
             name=f"firsts{self.name}",
             keys=keys,
             values=tuple(pa.field(f"$value{i}", kind) for i, (_, kind) in enumerate(self.args)),
-            columns=(pa.field(_FIRST, _NUMBER),),
+            columns=(pa.field(FIRST, _NUMBER),),
             by_time=True,
-            since=_FIRST,
+            since=FIRST,
         )
 
 
@@ -165,11 +165,11 @@ class FirstSliceDistinct:
         heads, first, codes = heads[order], first[order], codes[order]
         identity = [c.take(pa.array(heads)) for c in (*own, *values)]
         stored = table.lookup(last[heads], codes, identity)
-        before = stored.vec(_FIRST).values
+        before = stored.vec(FIRST).values
         moved = np.flatnonzero(~stored.there | (first < before))
         columns = dict(zip([f.name for f in (*layout.keys, *layout.values)], identity, strict=True))
         columns_to_store = {name: column.take(pa.array(moved)) for name, column in columns.items()}
-        columns_to_store[_FIRST] = to_arrow(Vec(first[moved]), _NUMBER)
+        columns_to_store[FIRST] = to_arrow(Vec(first[moved]), _NUMBER)
         table.put(last[heads][moved], codes[moved], columns_to_store)
         left = moved[stored.there[moved]]
         picks = np.concatenate([heads[moved], heads[left]])

@@ -26,7 +26,8 @@ from tidemill.state.run import WEIGHT
 from tidemill.state.store import StateStore
 
 SESSION = "$session"
-_START, _LAST, _WAKE = "$start", "$last", "$wake"
+SESSIONS, PIECES, WAKES = "sessions", "pieces", "wake"
+START, LAST, WAKE = "$start", "$last", "$wake"
 _NUMBER = pa.int64()
 
 
@@ -54,37 +55,43 @@ class Open:
 
 
 @dataclass(frozen=True, kw_only=True)
-class Tables:
+class OpenTables:
     """The layouts: ``keys`` are those of the sessions, which go ``ttl`` ms after their last row, if any."""
 
     keys: tuple[pa.Field, ...]
-    pieces: PartialAggregates
     ttl: int = 0
 
     @cached_property
     def sessions(self) -> Layout:
-        columns = tuple(pa.field(name, _NUMBER) for name in (_START, _LAST, _WAKE))
+        columns = tuple(pa.field(name, _NUMBER) for name in (START, LAST, WAKE))
         named = (pa.field(SESSION, _NUMBER),)
-        return Layout(name="sessions", keys=self.keys, values=named, columns=columns, ttl=self.ttl)
+        return Layout(name=SESSIONS, keys=self.keys, values=named, columns=columns, ttl=self.ttl)
 
     @cached_property
     def wake(self) -> Layout:
-        return Layout(name="wake", keys=self.keys, by_time=True)
+        return Layout(name=WAKES, keys=self.keys, by_time=True)
+
+
+@dataclass(frozen=True, kw_only=True)
+class Tables(OpenTables):
+    """With the content of the sessions."""
+
+    pieces: PartialAggregates
 
     @cached_property
     def counted(self) -> Layout:
         below = self.pieces.layout
         values = (pa.field(SESSION, _NUMBER), *below.values)
         return Layout(
-            name="pieces", keys=self.keys, values=values, columns=below.columns, additive=below.additive
+            name=PIECES, keys=self.keys, values=values, columns=below.columns, additive=below.additive
         )
 
 
 @dataclass(frozen=True, kw_only=True)
-class SessionState:
-    """The tables of one step, over the keys that the epoch is about."""
+class OpenSessions:
+    """The open sessions of some keys, without their content."""
 
-    tables: Tables
+    tables: OpenTables
     store: StateStore
     keys: Keys
 
@@ -93,7 +100,7 @@ class SessionState:
         owners_and_rows = self.store.table(self.tables.sessions).gather(self.keys.hashes, self.keys.columns)
         owners, rows = owners_and_rows
         names, starts, ends, wakes = (
-            vector(single(rows.column(name))).values for name in (SESSION, _START, _LAST, _WAKE)
+            vector(single(rows.column(name))).values for name in (SESSION, START, LAST, WAKE)
         )
         return Open(keys=owners, names=names, starts=starts, ends=ends, wakes=wakes)
 
@@ -120,6 +127,23 @@ class SessionState:
         self.store.timeline(self.tables.wake).put(
             sessions.wakes[rows], self.keys.hashes[sessions.keys[rows]], columns
         )
+
+    def _put(self, sessions: Open, deleted: Mask | None) -> None:
+        layout = self.tables.sessions
+        names = to_arrow(Vec(sessions.names), _NUMBER)
+        columns = {f.name: c for f, c in zip(layout.keys, self.keys.take(sessions.keys), strict=True)}
+        columns[SESSION] = names
+        bounds = {START: sessions.starts, LAST: sessions.ends, WAKE: sessions.wakes}
+        columns |= {name: to_arrow(Vec(values), _NUMBER) for name, values in bounds.items()}
+        codes = layout.codes(self.keys.hashes[sessions.keys], [names])
+        self.store.table(layout).put(codes, columns, deleted)
+
+
+@dataclass(frozen=True, kw_only=True)
+class SessionState(OpenSessions):
+    """The tables of one step, over the keys that the epoch is about."""
+
+    tables: Tables
 
     def take(self, sessions: Open, targets: Ints, forget: Mask) -> pa.Table:
         """The pieces of ``sessions``, as of the windows ``targets``; those to ``forget`` are removed."""
@@ -161,16 +185,6 @@ class SessionState:
             deleted = np.ones(len(pieces), np.bool_)
         columns = {**named, **payload}
         codes = layout.codes(self.keys.hashes[keys], [columns[f.name] for f in layout.values])
-        self.store.table(layout).put(codes, columns, deleted)
-
-    def _put(self, sessions: Open, deleted: Mask | None) -> None:
-        layout = self.tables.sessions
-        names = to_arrow(Vec(sessions.names), _NUMBER)
-        columns = {f.name: c for f, c in zip(layout.keys, self.keys.take(sessions.keys), strict=True)}
-        columns[SESSION] = names
-        bounds = {_START: sessions.starts, _LAST: sessions.ends, _WAKE: sessions.wakes}
-        columns |= {name: to_arrow(Vec(values), _NUMBER) for name, values in bounds.items()}
-        codes = layout.codes(self.keys.hashes[sessions.keys], [names])
         self.store.table(layout).put(codes, columns, deleted)
 
 
