@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import shutil
 import sqlite3
 import time
@@ -132,6 +133,41 @@ def test_a_drained_job_lets_go_of_its_windows(spark: SparkSession, tmp_path: Pat
     assert sum(count for count, _ in got) == max(last for _, last in got)
     with pytest.raises(ValidationError, match="does not run"):
         made.execute_sql(f"STOP JOB '{job.job_id}' WITH SAVEPOINT")
+
+
+DRAINED = {
+    "sessions": """SELECT COUNT(*), MAX(id) FROM
+        TABLE(SESSION(TABLE files, DESCRIPTOR(ts), INTERVAL '5' SECOND)) GROUP BY window_start, window_end""",
+    "windows of windows": """WITH seconds AS (SELECT MAX(id) AS id, window_time AS ts FROM
+        TABLE(TUMBLE(TABLE files, DESCRIPTOR(ts), INTERVAL '1' SECOND))
+        GROUP BY window_start, window_end, window_time) SELECT COUNT(*), MAX(id) FROM
+        TABLE(TUMBLE(TABLE seconds, DESCRIPTOR(ts), INTERVAL '1' HOUR)) GROUP BY window_start, window_end""",
+    "rows of a join": """SELECT COUNT(*), MAX(a.id) FROM (SELECT f.id FROM files AS f LEFT JOIN files AS o
+        ON f.id = o.id + 100 AND o.ts BETWEEN f.ts AND f.ts + INTERVAL '1' HOUR) AS a""",
+}
+
+
+@pytest.mark.parametrize("query", DRAINED)
+def test_a_drained_job_lets_go_of_what_waits_for_a_source_without_new_rows(
+    spark: SparkSession, tmp_path: Path, query: str
+) -> None:
+    """No task of such a source tells operators that time has ended."""
+    made = session(tmp_path, "first")
+    (tmp_path / "in").mkdir()
+    (tmp_path / "in" / "1.csv").write_text("1,1000\n2,2500\n3,3000\n")
+    ask(
+        made,
+        f"""CREATE TABLE files (id INT, s BIGINT, ts AS TO_TIMESTAMP_LTZ(s, 3), WATERMARK FOR ts AS ts)
+         WITH ('connector'='filesystem', 'path'='{tmp_path}/in', 'format'='csv',
+         'source.monitor-interval'='1 s')""",
+        f"CREATE TABLE found (a BIGINT, b BIGINT) WITH ('connector'='filesystem', 'path'='{tmp_path}/found',"
+        " 'format'='debezium-json')",
+    )
+    job = made.execute_sql(f"INSERT INTO found {DRAINED[query]}").job
+    assert job is not None
+    until(lambda: bool(list((tmp_path / "first").rglob("1.commit.json"))))
+    ask(made, f"STOP JOB '{job.job_id}' WITH SAVEPOINT WITH DRAIN")
+    assert [json.loads(line)["after"] for line in visible.lines(tmp_path / "found")][-1] == {"a": 3, "b": 3}
 
 
 def test_a_savepoint_needs_a_place(spark: SparkSession) -> None:

@@ -66,9 +66,11 @@ class EventTime:
     def of_epoch(self, commit: EpochCommit, plan: EpochPlan) -> EpochTime:
         """Tells operators that the last rows of their sources have come, even if the epoch has no rows."""
         due, ended = timers.due(commit.timers, plan.time), frozenset(plan.ended)
-        if self._is_new(commit, ended):
+        ends = self._is_new(commit, ended)
+        if ends:
             due |= {node.operator for node in self._clocked if node.clocked & ended}
-        if set(plan.idle) - set(commit.idle):
+        if ends or set(plan.idle) - set(commit.idle):
+            # A source without new rows may have no task that tells them.
             due |= self._by_time
         return EpochTime(
             reached=commit.watermarks,
