@@ -156,6 +156,19 @@ def test_partitions_are_in_paths_and_in_the_log(tmp_path: Path) -> None:
     assert sorted(delta_rows(tmp_path), key=lambda r: r["id"]) == written
 
 
+@pytest.mark.parametrize("by", [(), ("name",)])
+def test_a_reader_needs_not_declare_the_partitions(tmp_path: Path, by: tuple[str, ...]) -> None:
+    """Nor as the table has them: files do not hold their values, which would be NULL."""
+    written = [row(1, date(2024, 1, 1)), row(2, date(2024, 1, 2))]
+    append(declared(tmp_path, by=("day",)), *written)
+    plain = declared(tmp_path, by=by)
+    assert sorted(all_rows(source(plain)), key=lambda r: r["id"]) == written
+    assert all_rows(source(plain, filters=(Comparison("day", ">", date(2024, 1, 1)),))) == written[1:]
+    follows = source(with_options(plain, mode="streaming", startingVersion="1"), streaming=True)
+    (end,) = offsets(follows)
+    assert sorted(rows(follows, None, end), key=lambda r: r["id"]) == written
+
+
 @pytest.mark.parametrize(
     ("condition", "left"),
     [

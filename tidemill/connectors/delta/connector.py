@@ -94,7 +94,6 @@ class DeltaConnector(Connector):
             history=DeltaHistory(
                 place=place,
                 columns=_fields(request.table),
-                partitions=_partitions(request.table),
                 bounded=tuple(sorted({name for f in request.filters for name in columns_of(f)})),
                 version=_version(request.table, place, options, request.time_zone),
                 starting=options["startingVersion"],

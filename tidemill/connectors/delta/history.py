@@ -21,13 +21,11 @@ from tidemill.types.logical import Field
 @dataclass(frozen=True, slots=True, kw_only=True)
 class DeltaHistory:
     """``version``: the one to begin with, None for the newest; ``starting``: begins with what this version
-    has added instead. ``columns``: all that the table declares; ``partitions``: those of them that files
-    do not hold; ``bounded``: those whose bounds are wanted. ``changes``: what later versions remove is
-    wanted, too."""
+    has added instead. ``columns``: all that the table declares; ``bounded``: those whose bounds are wanted.
+    ``changes``: what later versions remove is wanted, too."""
 
     place: DeltaPlace
     columns: tuple[Field, ...]
-    partitions: tuple[Field, ...]
     bounded: tuple[str, ...]
     version: int | None = None
     starting: int | None = None
@@ -35,10 +33,19 @@ class DeltaHistory:
     ignores_changes: bool = False
     changes: bool = False
     looked: list[int] = field(default_factory=list, compare=False)
+    _partitions: list[tuple[Field, ...]] = field(default_factory=list, init=False, compare=False)
 
     @property
     def begins_whole(self) -> bool:
         return self.starting is None
+
+    @property
+    def partitions(self) -> tuple[Field, ...]:
+        """The columns that files do not hold: the table knows them, whether or not they are declared so."""
+        if not self._partitions:
+            names = self.place.opened().metadata().partition_columns
+            self._partitions.append(tuple(f for n in names for f in self.columns if f.name == n))
+        return self._partitions[0]
 
     def identity(self) -> str:
         return str(self.place.opened().metadata().id)
