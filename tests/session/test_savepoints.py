@@ -168,6 +168,12 @@ def test_a_drained_job_lets_go_of_what_waits_for_a_source_without_new_rows(
     until(lambda: bool(list((tmp_path / "first").rglob("1.commit.json"))))
     ask(made, f"STOP JOB '{job.job_id}' WITH SAVEPOINT WITH DRAIN")
     assert [json.loads(line)["after"] for line in visible.lines(tmp_path / "found")][-1] == {"a": 3, "b": 3}
+    # All that comes now would be late. A job that goes on says so, and loses nothing.
+    (tmp_path / "in" / "2.csv").write_text("4,9000\n")
+    again = made.execute_sql(f"INSERT INTO found {DRAINED[query]}").job
+    assert again is not None
+    with pytest.raises(StateError, match="has new rows, but its event time ended at epoch 2"):
+        again.wait(LONG)
 
 
 def test_a_savepoint_needs_a_place(spark: SparkSession) -> None:

@@ -261,6 +261,7 @@ class StreamingJob:
         # A clock that is set back stands still: what is stored must not come from the future.
         now = max(int(self.clock() * 1000), commit.time)
         busy = {key for key, s in self.sources.items() if not s.is_empty(start[key], end[key])}
+        event_time.check_open(commit, busy)
         idle = event_time.idle(commit, now) - busy - held
         if not (busy or event_time.has_news(commit, ended, idle, now)):
             return None

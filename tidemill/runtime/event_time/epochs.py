@@ -10,6 +10,7 @@ from collections.abc import Iterable, Mapping, Sequence
 
 from tidemill.changelog.watermarks import END, split_key
 from tidemill.connectors.api import Offset, Source, SplitSource
+from tidemill.errors import StateError
 from tidemill.runtime import graph as g
 from tidemill.runtime.checkpoint.epochs import EpochCommit, EpochPlan
 from tidemill.runtime.event_time import timers
@@ -23,11 +24,12 @@ class EventTime:
     def __init__(self, sources: Mapping[str, Source], nodes: Sequence[g.ExecNode]) -> None:
         marked = [n for n in nodes if isinstance(n, g.AssignWatermark)]
         self.started = 0
+        self._marked = {n.source for n in marked}
         self._sources = sources
         self._paces = Paces(paces={n.source: n.pace for n in marked})
         self._clocked = [n for n in nodes if isinstance(n, g.Keyed) and n.clocked]
         self._by_time = {n.operator for n in nodes if isinstance(n, g.Keyed) and n.works_by_time}
-        self._timed = {n.source for n in marked}.union(*(n.clocked for n in self._clocked))
+        self._timed = self._marked.union(*(n.clocked for n in self._clocked))
         self._splits = _split_sources(sources, self._paces.paces)
 
     def held(self, commit: EpochCommit) -> frozenset[str]:
@@ -56,6 +58,18 @@ class EventTime:
     def open(self, commit: EpochCommit) -> list[str]:
         """The sources that are not at the end of time."""
         return sorted(key for key in self._timed if commit.watermarks.get(key) != END)
+
+    def check_open(self, commit: EpochCommit, busy: set[str]) -> None:
+        """StateError if one of the ``busy`` sources was at the end of time: operators would drop its rows."""
+        for key in sorted(busy & self._marked) if self._by_time else ():
+            if commit.watermarks.get(key) == END:
+                raise StateError(
+                    f"The source {key} has new rows, but its event time ended at epoch {commit.epoch}: all of"
+                    " them would be late.",
+                    hint="Event time ends with the last row of a bounded source, and WITH DRAIN. Start the"
+                    " job with a checkpoint directory of its own, or from a savepoint without DRAIN. A source"
+                    " that gets rows later must be unbounded; 'source.monitor-interval' makes files so.",
+                )
 
     def has_news(self, commit: EpochCommit, ended: set[str], idle: frozenset[str], now: int) -> bool:
         """Whether operators need an epoch even without rows: a timer is due, or a source has ended or become
