@@ -16,6 +16,7 @@ from tests import visible
 from tests.session.environments import ask
 from tidemill.errors import SqlSyntaxError, StateError, ValidationError
 from tidemill.session.environment import TableEnvironment
+from tidemill.session.jobs.job import JobHandle
 
 LONG = 300.0
 NUMBERS = """CREATE TABLE g (id INT, ts AS TO_TIMESTAMP_LTZ(id * 100, 3), WATERMARK FOR ts AS ts)
@@ -152,28 +153,32 @@ def test_a_drained_job_lets_go_of_what_waits_for_a_source_without_new_rows(
     spark: SparkSession, tmp_path: Path, query: str
 ) -> None:
     """No task of such a source tells operators that time has ended."""
-    made = session(tmp_path, "first")
     (tmp_path / "in").mkdir()
     (tmp_path / "in" / "1.csv").write_text("1,1000\n2,2500\n3,3000\n")
-    ask(
-        made,
-        f"""CREATE TABLE files (id INT, s BIGINT, ts AS TO_TIMESTAMP_LTZ(s, 3), WATERMARK FOR ts AS ts)
-         WITH ('connector'='filesystem', 'path'='{tmp_path}/in', 'format'='csv',
-         'source.monitor-interval'='1 s')""",
-        f"CREATE TABLE found (a BIGINT, b BIGINT) WITH ('connector'='filesystem', 'path'='{tmp_path}/found',"
-        " 'format'='debezium-json')",
-    )
-    job = made.execute_sql(f"INSERT INTO found {DRAINED[query]}").job
-    assert job is not None
+    made, job = following_files(tmp_path, DRAINED[query])
     until(lambda: bool(list((tmp_path / "first").rglob("1.commit.json"))))
     ask(made, f"STOP JOB '{job.job_id}' WITH SAVEPOINT WITH DRAIN")
     assert [json.loads(line)["after"] for line in visible.lines(tmp_path / "found")][-1] == {"a": 3, "b": 3}
     # All that comes now would be late. A job that goes on says so, and loses nothing.
     (tmp_path / "in" / "2.csv").write_text("4,9000\n")
-    again = made.execute_sql(f"INSERT INTO found {DRAINED[query]}").job
-    assert again is not None
+    _, again = following_files(tmp_path, DRAINED[query])
     with pytest.raises(StateError, match="has new rows, but its event time ended at epoch 2"):
         again.wait(LONG)
+
+
+def following_files(folder: Path, query: str) -> tuple[TableEnvironment, JobHandle]:
+    made = session(folder, "first")
+    ask(
+        made,
+        f"""CREATE TABLE files (id INT, s BIGINT, ts AS TO_TIMESTAMP_LTZ(s, 3), WATERMARK FOR ts AS ts)
+         WITH ('connector'='filesystem', 'path'='{folder}/in', 'format'='csv',
+         'source.monitor-interval'='1 s')""",
+        f"CREATE TABLE found (a BIGINT, b BIGINT) WITH ('connector'='filesystem', 'path'='{folder}/found',"
+        " 'format'='debezium-json')",
+    )
+    job = made.execute_sql(f"INSERT INTO found {query}").job
+    assert job is not None
+    return made, job
 
 
 def test_a_savepoint_needs_a_place(spark: SparkSession) -> None:
