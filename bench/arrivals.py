@@ -1,10 +1,10 @@
 """How long rows take from the appearance of their file to the commit of the sink, and what waiting costs.
 
 ``python -m bench.arrivals [FILES] [--gateway NAME=URL ...]``. A job watches a folder, and groups the 1,000
-rows of each new file into a file sink. A file appears at a random moment after the commit of the one before;
-rows are committed when a reader of the sink's folder sees a change of the file's last row. The same job runs
-with an epoch as a Spark job, in resident workers, and at gateways of this machine that speak Flink's REST
-protocol, in turn, with a checkpoint directory; Flink makes a checkpoint every 100 ms. Prints for each the
+rows of each new file into a file sink. Each file has a key of its own in its last row. A file is committed
+when a reader of the sink's folder sees that key. The next file appears at a random moment after that. The
+same job runs in turn as Spark jobs, in resident workers, and at the gateways, which speak Flink's REST
+protocol. All have a checkpoint directory; Flink makes a checkpoint every 100 ms. Prints for each the
 median, the 95th and the 99th percentile. A part of them is that the job looks for new files every 10 ms.
 
 Then the processor time of a job without input, as a share of a core: as Spark jobs, and with resident workers

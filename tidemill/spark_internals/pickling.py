@@ -14,7 +14,7 @@ from pyspark import cloudpickle
 
 _CLOUDPICKLE: Any = cloudpickle
 _MOST = 256
-"""Kept values in a process; of the oldest ones none is a job's that still runs."""
+"""So many kept values stay in a process. One that was dropped is unpickled again."""
 
 
 def pickled(value: object) -> bytes:
