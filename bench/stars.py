@@ -16,7 +16,7 @@ from pathlib import Path
 from bench.plain_spark import Sides, seconds
 from tests.stars.data import write
 from tests.stars.queries import QUERIES, TABLES, create_tables
-from tidemill.runtime.progress import JobEvent, PartitionsRead
+from tidemill.runtime.events import JobEvent, PartitionsRead
 
 DATA = Path("/tmp/tidemill-stars")
 PRUNED = (

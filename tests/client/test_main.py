@@ -26,6 +26,23 @@ def test_nothing_heavy_is_imported(code: str) -> None:
     assert run.stdout == "[]\n"
 
 
+ENVIRONMENT = "from tidemill import TableEnvironment\nenv = TableEnvironment.create()"
+LOADED = "\nimport sys\nprint([m for m in sys.modules if m.startswith({!r})])"
+
+
+@pytest.mark.parametrize(
+    ("code", "needless"),
+    [
+        (ENVIRONMENT, ("pandas", "tidemill.plan", "tidemill.physical", "tidemill.operators")),
+        (f"{ENVIRONMENT}\nenv.execute_sql('SELECT 1')", ("tidemill.physical", "tidemill.runtime.job.start")),
+        ("from tidemill.runtime.spark.session import start_ahead", ("numpy", "pyarrow", "sqlglot")),
+    ],
+)
+def test_a_start_imports_only_what_it_needs(code: str, needless: tuple[str, ...]) -> None:
+    run = _python(code + LOADED.format(needless))
+    assert (run.stdout, run.stderr) == ("[]\n", "")
+
+
 def test_all_public_names_are_there() -> None:
     run = _python("import tidemill\nprint([n for n in tidemill.__all__ if not getattr(tidemill, n)])")
     assert (run.stdout, run.stderr) == ("[]\n", "")

@@ -11,7 +11,8 @@ from typing import TextIO, cast
 import pytest
 
 from tidemill.client.progress import Apart, ProgressLine, ProgressLog, line, span_text, undisturbed
-from tidemill.runtime.progress import EpochBegun, EpochProgress, JobResumed, SoFar
+from tidemill.runtime.events import EpochBegun, JobResumed, SoFar
+from tidemill.runtime.progress import EpochProgress
 
 PROGRESS = EpochProgress(
     epoch=3, rows_in=1000, rows_out=10, seconds=0.5, state_rows=70, state_bytes=2048, job_id="ab"

@@ -21,17 +21,9 @@ from tidemill.gateway.endpoints.rest.lineage import Flow, lineage
 from tidemill.gateway.security.passes import HOURS, MOST, Passes
 from tidemill.gateway.security.users import password_hash
 from tidemill.gateway.service.service import Gateway
-from tidemill.runtime.job.plan import PlanNode, PlanRole
-from tidemill.runtime.progress import (
-    EpochBegun,
-    EpochProgress,
-    JobBegun,
-    JobFailed,
-    JobResumed,
-    NodeProgress,
-    SavepointWritten,
-    SoFar,
-)
+from tidemill.runtime.events import EpochBegun, JobBegun, JobFailed, JobResumed, SavepointWritten, SoFar
+from tidemill.runtime.job.plan_nodes import PlanNode, PlanRole
+from tidemill.runtime.progress import EpochProgress, NodeProgress
 from tidemill.session.history.records import Records
 from tidemill.session.history.watch import EPOCHS, JOBS, JobWatch
 from tidemill.session.jobs.job import EndedJob

@@ -13,7 +13,7 @@ from tests.session.environments import new_session
 from tidemill.errors import NotSupportedError, SqlSyntaxError, ValidationError
 from tidemill.gateway.service.service import Gateway
 from tidemill.gateway.service.statements import CONFIGURING
-from tidemill.session import planning
+from tidemill.session import binding
 from tidemill.session.dispatch import HANDLERS
 from tidemill.session.statements import create_table_as
 from tidemill.sql import statements as s
@@ -100,7 +100,7 @@ def test_a_table_made_by_a_query_is_filled_again_where_it_is() -> None:
     assert again.endswith("`t` (`a``x`, `b`) SELECT 1 AS `a``x`, 2 AS b")
     insert = parse_statement(again)
     assert isinstance(insert, s.Insert)
-    assert planning.bind_insert(context, insert) == create_table_as.planned(statement, context)[1]
+    assert binding.bind_insert(context, insert) == create_table_as.planned(statement, context)[1]
 
 
 def test_configuring_takes_what_changes_the_session(made: Gateway) -> None:

@@ -34,8 +34,9 @@ from tidemill.gateway.store.store import (
     Store,
 )
 from tidemill.gateway.store.writer import Rows, Writer
-from tidemill.runtime.job.plan import PlanNode, PlanRole
-from tidemill.runtime.progress import EpochProgress, JobBegun, JobFailed, NodeProgress
+from tidemill.runtime.events import JobBegun, JobFailed
+from tidemill.runtime.job.plan_nodes import PlanNode, PlanRole
+from tidemill.runtime.progress import EpochProgress, NodeProgress
 from tidemill.session.catalogs.locations import sqlite_url
 from tidemill.session.environment import TableEnvironment
 from tidemill.session.history.watch import JobLook, JobWatch

@@ -23,7 +23,7 @@ from tidemill.physical.explain.text import physical_plan
 from tidemill.physical.explain.view.flink_view import flink_view
 from tidemill.physical.traits.mini_batch import mini_batch_config
 from tidemill.plan.optimizer import optimize
-from tidemill.session import planning
+from tidemill.session import binding, planning
 from tidemill.session.context import SessionContext
 from tidemill.session.dispatch import execute
 from tidemill.sql.parser import parse_statement
@@ -98,7 +98,7 @@ def planned(sql: str, options: Mapping[str, str], *, batch: bool) -> str:
     context = session()
     context.configuration = Configuration({"table.exec.sink.require-on-conflict": "true", **options})
     statement = parse_statement(sql)
-    bind: Any = planning.bind if isinstance(statement, Query) else planning.bind_insert
+    bind: Any = binding.bind if isinstance(statement, Query) else binding.bind_insert
     logical = bind(context, statement)
     optimized = optimize(logical)
     if batch:

@@ -19,7 +19,7 @@ from tidemill.runtime.compile.context import CompileContext
 from tidemill.runtime.compile.sink import compile_result
 from tidemill.runtime.job.identity import job_identity
 from tidemill.runtime.tables import make_source
-from tidemill.session import planning
+from tidemill.session import binding, planning
 from tidemill.session.context import SessionContext
 from tidemill.session.dispatch import execute
 from tidemill.sql.parser import parse_statement
@@ -70,7 +70,7 @@ def planned(query: str, password: str = "p", tables: tuple[str, ...] = TABLES) -
         execute(parse_statement(text.replace("{password}", password)), context)
     statement = parse_statement(query)
     assert isinstance(statement, Query)
-    logical = optimize(planning.bind(context, statement))
+    logical = optimize(binding.bind(context, statement))
     return planning.physical(context.configuration, logical)
 
 

@@ -20,7 +20,7 @@ from tidemill.runtime.compile.sink import compile_sink
 from tidemill.runtime.compile.state_names import StateNames
 from tidemill.runtime.job.identity import job_identity
 from tidemill.runtime.values_source import ValuesSource
-from tidemill.session import planning
+from tidemill.session import binding, planning
 from tidemill.session.context import SessionContext
 from tidemill.session.dispatch import execute
 from tidemill.sql.parser import parse_statement
@@ -70,7 +70,7 @@ def identity(
         execute(parse_statement(changed(text)), session)
     statement = parse_statement(changed(insert))
     assert isinstance(statement, Insert)
-    logical = optimize(planning.bind_insert(session, statement))
+    logical = optimize(binding.bind_insert(session, statement))
     root = planning.physical(session.configuration, logical)
     assert isinstance(root, p.Sink)
     none = ValuesSource(columns=(), rows=(), schema="", sequence=False)

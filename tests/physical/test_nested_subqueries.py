@@ -10,7 +10,7 @@ from tests.plan.nested_queries import TABLES, random_query
 from tidemill.physical.batch.planner import plan_batch
 from tidemill.plan.optimizer import optimize
 from tidemill.runtime.job.graphs import unread_job
-from tidemill.session import planning
+from tidemill.session import binding, planning
 from tidemill.session.context import SessionContext
 from tidemill.session.dispatch import execute
 from tidemill.sql.parser import parse_statement
@@ -38,7 +38,7 @@ def session(written: str) -> SessionContext:
 def convert(text: str, written: str) -> None:
     context, statement = session(written), parse_statement(text)
     assert isinstance(statement, Query)
-    optimized = optimize(planning.bind(context, statement))
+    optimized = optimize(binding.bind(context, statement))
     roots = planning.physical_job(context.configuration, [optimized])
     unread_job(roots, context.configuration, frames=context.frames, zone=context.time_zone)
     plan_batch(optimized, context.configuration, planning.table_size)

@@ -9,8 +9,9 @@ from tidemill.physical.batch.portions import limit_by_portions
 from tidemill.physical.nodes import SortLimit
 from tidemill.physical.tree import walk
 from tidemill.plan.optimizer import optimize
+from tidemill.session.binding import bind
 from tidemill.session.environment import TableEnvironment
-from tidemill.session.planning import batch, bind
+from tidemill.session.planning import batch
 
 SIZE = 40 << 20
 PARTS = [256 << 10, 4 << 20]

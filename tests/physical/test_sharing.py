@@ -10,7 +10,7 @@ from tidemill.physical.digests import Digests
 from tidemill.physical.explain.differences import differences
 from tidemill.physical.tree import walk
 from tidemill.plan.optimizer import optimize
-from tidemill.session import planning
+from tidemill.session import binding, planning
 from tidemill.session.context import SessionContext
 from tidemill.session.dispatch import execute
 from tidemill.sql.parser import parse_statement
@@ -101,7 +101,7 @@ def planned(queries: list[str]) -> list[tuple[p.PhysicalNode, p.PhysicalNode]]:
     for text in TABLES:
         execute(parse_statement(text), context)
     parsed = [parse_statement(query) for query in queries]
-    bound = [planning.bind(context, query) for query in parsed if isinstance(query, Query)]
+    bound = [binding.bind(context, query) for query in parsed if isinstance(query, Query)]
     config, optimized = context.configuration, [optimize(plan) for plan in bound]
     runs = planning.physical_job(config, optimized)
     return list(zip(planning.flink_views(config, optimized), runs, strict=True))

@@ -12,7 +12,7 @@ from tidemill.physical.batch.volumes import exchanged_bytes, read_bytes
 from tidemill.physical.nodes import PhysicalNode
 from tidemill.physical.tree import walk
 from tidemill.plan.optimizer import optimize
-from tidemill.session import planning
+from tidemill.session import binding, planning
 from tidemill.session.environment import TableEnvironment
 from tidemill.sql import statements as s
 from tidemill.sql.parser import parse_statement
@@ -42,7 +42,7 @@ def planned(environment: TableEnvironment, query: str) -> PhysicalNode:
     context = environment.context
     statement = parse_statement(query)
     assert isinstance(statement, s.Query)
-    return planning.batch(context, optimize(planning.bind(context, statement)))
+    return planning.batch(context, optimize(binding.bind(context, statement)))
 
 
 def guessed(root: PhysicalNode) -> tuple[int, int]:

@@ -28,7 +28,7 @@ from tidemill.connectors.filesystem.sink import FileSink
 from tidemill.connectors.filesystem.writing import StagedWriter
 from tidemill.errors import ExecutionError, TidemillError
 from tidemill.physical.batch.view.steps import ADAPTIVE, AHEAD
-from tidemill.runtime.progress import ExchangesBlocked, JobEvent
+from tidemill.runtime.events import ExchangesBlocked, JobEvent
 from tidemill.session.environment import TableEnvironment
 from tidemill.user_functions.declared import udf
 

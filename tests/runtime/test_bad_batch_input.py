@@ -17,7 +17,7 @@ from tests.session.environments import ask, new_session
 from tidemill.errors import TidemillError
 from tidemill.runtime.spark import adaptive
 from tidemill.runtime.spark.job_groups import grouped
-from tidemill.session import execution, planning
+from tidemill.session import binding, execution
 from tidemill.session.environment import TableEnvironment
 from tidemill.sql.parser import parse_statement
 from tidemill.sql.statements import Query
@@ -260,7 +260,7 @@ def test_a_file_that_goes_before_it_is_read(make: Make, tmp_path: Path) -> None:
     session = make({"dt=2024-01-01/a": rows(1), "dt=2024-01-02/b": rows(2)})
     statement = parse_statement("SELECT SUM(n) AS n FROM t")
     assert isinstance(statement, Query)
-    frame = execution.frame(session.context, planning.bind(session.context, statement))
+    frame = execution.frame(session.context, binding.bind(session.context, statement))
     (tmp_path / "t" / "dt=2024-01-02" / "b").unlink()
     with pytest.raises(Exception, match="dt=2024-01-02/b"):
         frame.collect()
@@ -277,6 +277,6 @@ def test_a_key_that_most_rows_have_is_spread_before_it_meets(make: Make) -> None
     ):
         statement = parse_statement(query)
         assert isinstance(statement, Query)
-        frame = execution.frame(session.context, planning.bind(session.context, statement))
+        frame = execution.frame(session.context, binding.bind(session.context, statement))
         java: Any = frame._jdf
         assert re.search(first, java.queryExecution().executedPlan().toString()), query

@@ -17,7 +17,7 @@ from tidemill.physical.batch import nodes as b
 from tidemill.physical.batch.view.flink_view import flink_view
 from tidemill.physical.explain.attributes import node_name
 from tidemill.plan.optimizer import optimize
-from tidemill.session import execution, planning
+from tidemill.session import binding, execution, planning
 from tidemill.session.context import SessionContext
 from tidemill.session.environment import TableEnvironment
 from tidemill.sql import statements as s
@@ -79,7 +79,7 @@ def compiled(context: SessionContext, query: str) -> tuple[p.PhysicalNode, Any]:
     """The plan of a query, and what Spark makes of its frame."""
     statement = parse_statement(query)
     assert isinstance(statement, s.Query)
-    bound = planning.bind(context, statement)
+    bound = binding.bind(context, statement)
     frame = execution.frame(context, bound)
     return planning.batch(context, optimize(bound)), frame._jdf.queryExecution()
 

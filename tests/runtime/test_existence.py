@@ -16,7 +16,7 @@ from tidemill.physical.tree import walk
 from tidemill.plan.nodes import JoinKind
 from tidemill.plan.optimizer import optimize
 from tidemill.runtime.spark.batch_frames.existence import existence
-from tidemill.session import planning
+from tidemill.session import binding, planning
 from tidemill.session.environment import TableEnvironment
 from tidemill.session.rows.pandas_frames import folded
 from tidemill.sql import statements as s
@@ -169,7 +169,7 @@ def asked(session: TableEnvironment, query: str) -> list[bool]:
     """Of the plan's outer joins, which are nothing but the question whether there is a row."""
     statement = parse_statement(query)
     assert isinstance(statement, s.Query)
-    plan = optimize(planning.bind(session.context, statement))
+    plan = optimize(binding.bind(session.context, statement))
     joins = [x for x in walk(planning.batch(session.context, plan)) if isinstance(x, Join)]
     return [existence(x) is not None for x in joins if x.kind is JoinKind.LEFT]
 

@@ -8,7 +8,7 @@ from tests.runtime.evolution.changing_query import CLICKS, session
 from tidemill.errors import NotSupportedError
 from tidemill.plan.optimizer import optimize
 from tidemill.runtime.replay.clock import refuse_moving
-from tidemill.session import planning
+from tidemill.session import binding, planning
 from tidemill.sql.parser import parse_statement
 from tidemill.sql.statements import Query
 
@@ -19,7 +19,7 @@ def check(sql: str, *tables: str, **options: str) -> None:
     context = session(*tables, **options)
     statement = parse_statement(sql)
     assert isinstance(statement, Query)
-    logical = optimize(planning.bind(context, statement))
+    logical = optimize(binding.bind(context, statement))
     root = planning.physical(context.configuration, logical)
     refuse_moving([root], context.configuration, "VERIFY JOB")
 

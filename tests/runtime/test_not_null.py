@@ -11,7 +11,7 @@ from tests.session.environments import ask, new_session
 from tidemill.errors import ExecutionError
 from tidemill.plan.optimizer import optimize
 from tidemill.runtime.compile.not_null import required_columns
-from tidemill.session import planning
+from tidemill.session import binding, planning
 from tidemill.session.environment import TableEnvironment
 from tidemill.sql import statements as s
 from tidemill.sql.parser import parse_statement
@@ -115,7 +115,7 @@ def test_columns_as_they_were_read_are_checked(tmp_path: Path, query: str, check
     context = _session(tmp_path, "streaming").context
     statement = parse_statement(query)
     assert isinstance(statement, s.Query)
-    logical = optimize(planning.bind(context, statement))
+    logical = optimize(binding.bind(context, statement))
     names = tuple(f.name for f in logical.fields)
     for root in (planning.batch(context, logical), planning.physical(context.configuration, logical)):
         assert required_columns(root, names, logical.fields) == checked
@@ -141,6 +141,6 @@ def test_columns_keep_their_names_where_changes_become_rows(
     context = _session(tmp_path, "streaming").context
     statement = parse_statement(query)
     assert isinstance(statement, s.Query)
-    logical = optimize(planning.bind(context, statement))
+    logical = optimize(binding.bind(context, statement))
     root = planning.physical(context.configuration, logical)
     assert required_columns(root, tuple(f.name for f in logical.fields), logical.fields) == checked

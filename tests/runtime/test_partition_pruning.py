@@ -10,8 +10,8 @@ from pyspark.sql import DataFrame, SparkSession
 
 from tests.session.environments import ask, new_session
 from tidemill.runtime.batch import recording
-from tidemill.runtime.progress import JobEvent, PartitionsRead, unheard
-from tidemill.session import execution, planning
+from tidemill.runtime.events import JobEvent, PartitionsRead, unheard
+from tidemill.session import binding, execution
 from tidemill.session.environment import TableEnvironment
 from tidemill.sql import statements as s
 from tidemill.sql.parser import parse_statement
@@ -74,7 +74,7 @@ def partitions_read(environment: TableEnvironment, query: str) -> int:
     """Runs ``query``; of the largest table."""
     statement = parse_statement(query)
     assert isinstance(statement, s.Query)
-    frame = execution.frame(environment.context, planning.bind(environment.context, statement))
+    frame = execution.frame(environment.context, binding.bind(environment.context, statement))
     frame.collect()
     plan = frame._jdf.queryExecution().executedPlan()
     return max(_scans(plan))

@@ -13,7 +13,7 @@ from tests.runtime.running import Session, folded
 from tidemill.plan.optimizer import optimize
 from tidemill.runtime import graph as g
 from tidemill.runtime.job.graphs import unread_job
-from tidemill.session import planning
+from tidemill.session import binding, planning
 from tidemill.session.context import SessionContext
 from tidemill.session.dispatch import execute
 from tidemill.sql import statements as s
@@ -64,7 +64,7 @@ def test_who_waits_for_the_last_row(name: str, kind: str, mini_batch: str) -> No
         f"SELECT k, {kind}_END(t, {WINDOWS[kind]}), COUNT(*) FROM ({rows}) GROUP BY k, {by}"
     )
     assert isinstance(query, s.Query)
-    roots = planning.physical_job(context.configuration, [optimize(planning.bind(context, query))])
+    roots = planning.physical_job(context.configuration, [optimize(binding.bind(context, query))])
     outputs, _ = unread_job(roots, context.configuration, frames={}, zone=context.time_zone)
     (output,) = outputs.values()
     top = next(node for node in output.walk() if isinstance(node, g.Keyed))

@@ -19,7 +19,7 @@ from tidemill.files.storage import Storage
 from tidemill.runtime.checkpoint.directory import CheckpointDirectory
 from tidemill.runtime.job.start import InsertsStart
 from tidemill.runtime.replay.backfill import Backfill
-from tidemill.session import execution, planning
+from tidemill.session import binding, execution
 from tidemill.session.environment import TableEnvironment
 from tidemill.sql.parser import parse_statement
 from tidemill.sql.statements import Insert
@@ -72,7 +72,7 @@ def start_of(made: TableEnvironment, folder: Path, sql: str, steps: list[str]) -
     made.context.fault = fault
     statement = parse_statement(sql)
     assert isinstance(statement, Insert)
-    sinks = [planning.bind_insert(made.context, statement)]
+    sinks = [binding.bind_insert(made.context, statement)]
     return execution.starter(made.context, sinks, "job", str(folder / "state"))
 
 

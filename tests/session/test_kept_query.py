@@ -11,7 +11,7 @@ from tests.session.environments import new_session
 from tidemill import udf
 from tidemill.errors import StateError
 from tidemill.plan.optimizer import optimize
-from tidemill.session import planning
+from tidemill.session import binding
 from tidemill.session.environment import TableEnvironment
 from tidemill.session.jobs.kept_query import former_session, kept_query
 from tidemill.sql.parser import parse_statement
@@ -54,14 +54,14 @@ def test_a_session_that_has_none_of_it_plans_the_same() -> None:
     assert sorted(entry["path"]["name"] for entry in record["objects"]) == ["few", "s", "t"]
     assert record["options"] == {"table.local-time-zone": "Asia/Tokyo"}
     assert "xyzzy" not in json.dumps(record)
-    before = planning.bind_insert(made.context, inserts(QUERY)[0])
+    before = binding.bind_insert(made.context, inserts(QUERY)[0])
     made.execute_sql("DROP VIEW few")
     made.execute_sql("DROP TABLE t")
     made.execute_sql("SET 'table.local-time-zone' = 'UTC'")
     again, written = former_session(record, made.context, "the savepoint 'x'")
     assert again.time_zone == "Asia/Tokyo"
     assert again.configuration["pipeline.name"] == "mine"
-    after = planning.bind_insert(again, written[0])
+    after = binding.bind_insert(again, written[0])
     assert (after.table.path, after.table.options) == (before.table.path, before.table.options)
     assert optimize(after).fields == optimize(before).fields
 

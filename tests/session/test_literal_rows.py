@@ -21,7 +21,7 @@ class SparkAsked(Exception):
     pass
 
 
-def _no_spark(_: object) -> None:
+def _no_spark(_: object, **options: object) -> None:
     raise SparkAsked
 
 

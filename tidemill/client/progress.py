@@ -18,15 +18,8 @@ from collections.abc import Callable, Iterator
 from contextlib import AbstractContextManager, contextmanager, nullcontext
 from typing import Protocol, TextIO
 
-from tidemill.runtime.progress import (
-    EpochBegun,
-    EpochProgress,
-    JobEnded,
-    JobEvent,
-    JobFailed,
-    JobResumed,
-    PartitionsRead,
-)
+from tidemill.runtime.events import EpochBegun, JobEnded, JobEvent, JobFailed, JobResumed, PartitionsRead
+from tidemill.runtime.progress import EpochProgress
 from tidemill.runtime.stage_runs import SlowNode, SlowTask
 from tidemill.session.context import SessionContext
 

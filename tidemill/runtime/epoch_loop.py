@@ -49,11 +49,13 @@ from tidemill.runtime.checkpoint.directory import CheckpointDirectory
 from tidemill.runtime.checkpoint.epochs import EpochCommit, EpochPlan, recorded
 from tidemill.runtime.event_time import timers
 from tidemill.runtime.event_time.epochs import EventTime
+from tidemill.runtime.events import EpochBegun, JobEvent, JobResumed
 from tidemill.runtime.late_table import LateTable
 from tidemill.runtime.limits import Limits
 from tidemill.runtime.look_ahead import looking_ahead
 from tidemill.runtime.outputs import CollectOutput, Made, Output, SinkOutput, run_outputs
-from tidemill.runtime.progress import EpochBegun, EpochProgress, JobEvent, JobResumed, so_far
+from tidemill.runtime.progress import EpochProgress, so_far
+from tidemill.runtime.read_rows import is_reading
 from tidemill.runtime.snapshots import Held, SnapshotRequests
 from tidemill.runtime.spark.block_files import block_folder
 from tidemill.runtime.spark.epoch.facts import EpochFacts
@@ -61,7 +63,6 @@ from tidemill.runtime.spark.epoch.frames import EpochFrames
 from tidemill.runtime.spark.failures import translated
 from tidemill.runtime.spark.kernel import LATE_ROWS, Report, ReportParam
 from tidemill.runtime.spark.pools import in_turn
-from tidemill.runtime.spark.reading import is_reading
 from tidemill.runtime.spark.resident.epochs import ResidentEpochs
 from tidemill.runtime.stages import Stages
 from tidemill.state.cleanup import StateCollector

@@ -9,7 +9,11 @@ from dataclasses import dataclass, field
 
 import pyarrow as pa
 
+from tidemill.config import pipeline_options
 from tidemill.errors import NotSupportedError, TidemillError
+from tidemill.session.context import SessionContext
+from tidemill.session.result import TableResult, query_result
+from tidemill.types.logical import Field
 
 
 @dataclass(slots=True, kw_only=True)
@@ -61,3 +65,12 @@ class ConstantQuery:
 
     def create_savepoint(self, directory: str = "", *, path: str = "") -> str:
         raise NotSupportedError("Savepoints of queries are not supported: only INSERTs keep their state.")
+
+
+def constant_result(
+    context: SessionContext, fields: tuple[Field, ...], compute: Callable[[], pa.Table]
+) -> TableResult:
+    """A streaming SELECT over literal rows: a finite result of inserts, in order."""
+    name = context.configuration.read(pipeline_options.NAME) or "select"
+    query = ConstantQuery(name=name, compute=compute)
+    return query_result(context, fields, query.tables(), query, changelog=True)

@@ -27,13 +27,12 @@ from tidemill.files.private import own_directory
 from tidemill.files.storage import Storage
 from tidemill.functions import registry
 from tidemill.functions.api import AggregateFunction, ScalarFunction
-from tidemill.runtime.checkpoint.savepoint import Savepoint
-from tidemill.runtime.progress import EpochProgress, JobEvent, unheard
+from tidemill.late import late
+from tidemill.runtime.events import JobEvent, unheard
 from tidemill.runtime.spark.session import spark_application
 from tidemill.session import user_modules
 from tidemill.session.catalogs import from_spark, of_savepoint, outside, stored
 from tidemill.session.catalogs.locations import Place, catalog_store, own_catalogs_url
-from tidemill.session.history.keeper import Keeper
 from tidemill.session.jobs.job import JobHandle
 from tidemill.session.jobs.started import Jobs
 from tidemill.session.modules import METADATA, Modules
@@ -43,6 +42,15 @@ from tidemill.user_functions.kinds import UserFunction
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
+
+    from tidemill.runtime.checkpoint import savepoint
+    from tidemill.runtime.checkpoint.savepoint import Savepoint
+    from tidemill.runtime.progress import EpochProgress
+    from tidemill.session.catalogs import savepoint_catalog
+    from tidemill.session.history.keeper import Keeper
+else:
+    savepoint = late("tidemill.runtime.checkpoint.savepoint")
+    savepoint_catalog = late("tidemill.session.catalogs.savepoint_catalog")
 
 
 UNNAMED = "$table-"
@@ -125,9 +133,11 @@ class SessionContext:
         stores."""
         settings = {**self.configuration, **options}
         if of_savepoint.JOB in options:
-            return Savepoint.open(Storage.configured(self._look_at(options[of_savepoint.JOB]), settings))
+            return savepoint.Savepoint.open(
+                Storage.configured(self._look_at(options[of_savepoint.JOB]), settings)
+            )
         self.permissions.check_place(options[of_savepoint.PATH], "Option 'path' of the catalog")
-        return Savepoint.open(Storage.configured(options[of_savepoint.PATH], settings))
+        return savepoint.Savepoint.open(Storage.configured(options[of_savepoint.PATH], settings))
 
     def _look_at(self, job_id: str) -> str:
         """Writes a savepoint of a running job and returns its path. On the checkpoint's disk it consists of
@@ -180,7 +190,7 @@ class SessionContext:
     def function_table(self, name: str, argument: str) -> CatalogTable | None:
         if not self.modules.state_is_used or name.lower() != METADATA:
             return None
-        return of_savepoint.metadata_table(Storage.configured(argument, self.configuration))
+        return savepoint_catalog.metadata_table(Storage.configured(argument, self.configuration))
 
     def user_function(self, parts: tuple[str, ...], path: ObjectPath) -> UserFunction | None:
         functions = self.catalogs.functions

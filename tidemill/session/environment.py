@@ -9,9 +9,8 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
-import pandas as pd
 import pyarrow as pa
 from pyspark.sql import DataFrame
 
@@ -22,12 +21,13 @@ from tidemill.config.execution_options import RUNTIME_MODE
 from tidemill.config.option import Configuration
 from tidemill.config.unknown_options import unknown_option
 from tidemill.errors import ValidationError
-from tidemill.session import dispatch, execution, user_modules
+from tidemill.late import late
+from tidemill.runtime.spark.session import spark_application
+from tidemill.session import dispatch, user_modules
 from tidemill.session.context import UNNAMED, SessionContext
 from tidemill.session.frames import arrow_in, dataframe_types
 from tidemill.session.frames.arrow_in import Schema
 from tidemill.session.result import TableResult
-from tidemill.session.schema import view_text
 from tidemill.session.settings import EnvironmentSettings
 from tidemill.session.statement_set import StatementSet
 from tidemill.session.table import Table
@@ -35,6 +35,13 @@ from tidemill.sql import statements as s
 from tidemill.sql.parser import parse_script, parse_statement
 from tidemill.sql.probe import check_parser
 from tidemill.types.logical import Field
+
+if TYPE_CHECKING:
+    import pandas as pd
+
+    from tidemill.session.schema import view_text
+else:
+    view_text = late("tidemill.session.schema.view_text")
 
 
 class TableConfig:
@@ -131,11 +138,11 @@ class TableEnvironment:
         named = self.context.catalogs.qualify(_parts(path))
         if isinstance(table, Table):
             self._create_view(named, table)
-        elif isinstance(table, pd.DataFrame):
-            self._register_arrow(named, arrow_in.from_pandas(table, None), None)
         elif isinstance(table, DataFrame):
             fields = dataframe_types.flink_fields(table)
             self._register(named, fields, dataframe_types.carrier_frame(table, fields))
+        elif arrow_in.is_pandas(table):
+            self._register_arrow(named, arrow_in.from_pandas(table, None), None)
         else:
             raise ValidationError(
                 f"create_temporary_view() takes a Table, a Spark or a pandas DataFrame, not {type(table)}"
@@ -155,7 +162,7 @@ class TableEnvironment:
 
     def _register_arrow(self, path: ObjectPath, rows: pa.Table, schema: Schema) -> None:
         fields = arrow_in.fields_of(rows, schema)
-        spark = execution.application(self.context)
+        spark = spark_application(self.context.configuration)
         self._register(path, fields, arrow_in.carrier_frame(spark, rows, fields))
 
     def _register(self, path: ObjectPath, fields: tuple[Field, ...], frame: DataFrame) -> None:

@@ -17,22 +17,19 @@ import pyarrow as pa
 from pyspark.sql import DataFrame, SparkSession
 
 from tidemill.catalog.table import CatalogTable
-from tidemill.config import execution_options, pipeline_options, table_options
+from tidemill.config import execution_options, pipeline_options
 from tidemill.config.emit_options import LATE_ROWS_TABLE
-from tidemill.config.option import Configuration
+from tidemill.config.epoch_options import RESIDENT
 from tidemill.connectors.registry import connector
 from tidemill.errors import NotSupportedError, TidemillError, ValidationError
 from tidemill.files.file_snapshot import file_snapshot
 from tidemill.physical import nodes as p
 from tidemill.plan import nodes as n
-from tidemill.plan.constants import is_constant, literal_rows
+from tidemill.plan.constants import is_constant
 from tidemill.plan.optimizer import optimize
 from tidemill.runtime.batch import query as batch_query
 from tidemill.runtime.batch.frames import batch_frame
-from tidemill.runtime.job.request import JobRequest
-from tidemill.runtime.job.running import RunningJob
-from tidemill.runtime.job.start import InsertsStart, start_query
-from tidemill.runtime.progress import (
+from tidemill.runtime.events import (
     ExchangesBlocked,
     FunctionsChanged,
     JobAudited,
@@ -40,99 +37,44 @@ from tidemill.runtime.progress import (
     StateTakenOver,
     unheard,
 )
+from tidemill.runtime.job.request import JobRequest
+from tidemill.runtime.job.running import RunningJob
+from tidemill.runtime.job.start import InsertsStart, start_query
 from tidemill.runtime.spark.session import spark_application
-from tidemill.session import planning
-from tidemill.session.constant_query import ConstantQuery
+from tidemill.session import binding, planning
+from tidemill.session.constant_query import constant_result
 from tidemill.session.context import SessionContext
-from tidemill.session.jobs.job import JobHandle
 from tidemill.session.jobs.kept_query import kept_query
+from tidemill.session.mode import is_batch
 from tidemill.session.planning import bundled
-from tidemill.session.result import StatementKind, TableResult
+from tidemill.session.result import TableResult, query_result
 from tidemill.session.time_zone import zone_of
 from tidemill.sql import statements as s
 from tidemill.sql.parser import parse_statement
 from tidemill.sql.redaction import redacted_statement
-from tidemill.types.logical import Field
-from tidemill.types.physical import arrow_type, quote
+from tidemill.types.physical import quote
 
 QUEUED_EPOCHS = 4
 _POLL_SECONDS = 0.05
 
 
-def is_batch(context: SessionContext) -> bool:
-    """Whether the session plans in batch mode. NotSupportedError for AUTOMATIC, as in Flink's SQL."""
-    mode = context.configuration.read(execution_options.RUNTIME_MODE).upper()
-    if mode == "AUTOMATIC":
-        raise NotSupportedError(
-            f"Unsupported mode '{mode}' for '{execution_options.RUNTIME_MODE.key}'. Only an explicit BATCH "
-            "mode or STREAMING mode is supported currently."
-        )
-    return mode == "BATCH"
-
-
-def run_query(context: SessionContext, plan: n.LogicalNode) -> TableResult:
-    """Runs a SELECT. In batch mode the result is complete on return; in streaming mode rows arrive per
-    epoch."""
-    optimized = optimize(plan)
+def run_query(context: SessionContext, plan: n.LogicalNode, optimized: n.LogicalNode) -> TableResult:
+    """Runs the SELECT of a bound ``plan`` and the same plan ``optimized``."""
     if is_batch(context):
-        rows_without_job = _literal_table(context, optimized)
-        if rows_without_job is not None:
-            return _result(context, plan.fields, iter((rows_without_job,)), None, changelog=False)
         run = batch_query.constant_rows if is_constant(optimized) else batch_query.run_query
         with file_snapshot():
             table = run(planning.batch(context, optimized), job_request(context, "select"))
-        return _result(context, plan.fields, iter((table,)), None, changelog=False)
+        return query_result(context, plan.fields, iter((table,)))
     config = bundled(context.configuration, [plan])
     node = planning.physical(config, optimized)
     with own_directory(context) if context.place_job is None else nullcontext("") as place:
-        if not place and is_constant(optimized):
-            return _constant(context, optimized, config)
         request = replace(job_request(context, "select", place), config=config)
+        if not place and is_constant(optimized):
+            compute = partial(batch_query.constant_rows, planning.batch(context, optimized), request)
+            return constant_result(context, plan.fields, compute)
         rows = EpochRows()
         job = QueryJob(rows=rows, job=start_query(node, rows.put, request))
-    return _result(context, plan.fields, job.epochs(), job, changelog=True)
-
-
-def _constant(context: SessionContext, plan: n.LogicalNode, config: Configuration) -> TableResult:
-    """A streaming SELECT over literal rows: a finite result of inserts, in order."""
-    rows_without_job = _literal_table(context, plan)
-    if rows_without_job is None:
-        request = replace(job_request(context, "select"), config=config)
-        compute = partial(batch_query.constant_rows, planning.batch(context, plan), request)
-    else:
-        compute = partial(_same, rows_without_job)
-    query = ConstantQuery(name=config.read(pipeline_options.NAME) or "select", compute=compute)
-    return _result(context, plan.fields, query.tables(), query, changelog=True)
-
-
-def _literal_table(context: SessionContext, plan: n.LogicalNode) -> pa.Table | None:
-    """The rows of an optimised plan of literals, without Spark; None if Spark must compute them."""
-    if not is_constant(plan):
-        return None
-    zone_of(context.time_zone)  # refuses a zone that does not exist
-    rows = literal_rows(plan)
-    if rows is None:
-        return None
-    columns = [
-        pa.array([row[place] for row in rows], arrow_type(field.type))
-        for place, field in enumerate(plan.fields)
-    ]
-    return pa.Table.from_arrays(columns, names=[field.name for field in plan.fields])
-
-
-def _same(rows: pa.Table) -> pa.Table:
-    return rows
-
-
-@contextmanager
-def in_mode(context: SessionContext, mode: str) -> Iterator[None]:
-    """Within the context, the session plans in this runtime mode."""
-    before = context.configuration
-    context.configuration = before.with_value(execution_options.RUNTIME_MODE.key, mode)
-    try:
-        yield
-    finally:
-        context.configuration = before
+    return query_result(context, plan.fields, job.epochs(), job, changelog=True)
 
 
 def starter(
@@ -175,14 +117,16 @@ def table_now(context: SessionContext, sink: p.Sink) -> DataFrame | str:
     query = parse_statement(f"SELECT {columns} FROM `{path.catalog}`.`{path.database}`.`{path.name}`")
     assert isinstance(query, s.Query)
     try:
-        return frame(context, planning.bind(context, query))
+        return frame(context, binding.bind(context, query))
     except (NotSupportedError, ValidationError) as e:
         return f"the table cannot be read as it is: {e.message}"
 
 
 def application(context: SessionContext) -> SparkSession:
     """The process's Spark application, started on first use."""
-    return spark_application(context.configuration)
+    config = context.configuration
+    has_epochs = not is_batch(context) and config.read(RESIDENT)
+    return spark_application(config, for_epochs=has_epochs)
 
 
 def job_request(context: SessionContext, name: str, checkpoint_directory: str = "") -> JobRequest:
@@ -251,26 +195,6 @@ def own_directory(context: SessionContext) -> Iterator[str]:
         if context.jobs_in[directory] == number:
             context.jobs_in[directory] = number - 1
         raise
-
-
-def _result(
-    context: SessionContext,
-    fields: tuple[Field, ...],
-    tables: Iterator[pa.Table],
-    job: JobHandle | None,
-    *,
-    changelog: bool,
-) -> TableResult:
-    return TableResult(
-        kind=StatementKind.QUERY,
-        fields=fields,
-        tables=tables,
-        zone=context.zone,
-        changelog=changelog,
-        rendered=context.rendered,
-        job=job,
-        max_width=context.configuration.read(table_options.MAX_COLUMN_WIDTH),
-    )
 
 
 @dataclass(slots=True, kw_only=True)

@@ -33,6 +33,7 @@ from tidemill.runtime.spark.resident.fitness import unfit
 from tidemill.runtime.spark.settings import chosen_master
 from tidemill.session import execution, planning
 from tidemill.session.context import SessionContext
+from tidemill.session.mode import is_batch
 from tidemill.session.planning import bundled
 from tidemill.spark_internals.driver import active_master
 
@@ -47,7 +48,7 @@ _UNSET = -1
 def text(context: SessionContext, plans: Sequence[n.LogicalNode], details: tuple[str, ...]) -> str:
     """The sections; several INSERTs show one tree each in every section."""
     wanted = {detail.upper() for detail in details}
-    batch = execution.is_batch(context)
+    batch = is_batch(context)
     for detail in details:
         if detail.upper() not in (_BATCH if batch else _STREAMING):
             mode = " under batch mode" if detail.upper() in _STREAMING else ""

@@ -25,18 +25,17 @@ from tidemill.runtime.checkpoint.directory import CheckpointDirectory
 from tidemill.runtime.checkpoint.evolution import Evolution, backfilled, evolution
 from tidemill.runtime.checkpoint.identity import JobIdentity, changed_functions
 from tidemill.runtime.checkpoint.savepoint import Savepoint
+from tidemill.runtime.events import StateTakenOver
 from tidemill.runtime.job.graphs import state_names, unread_job
 from tidemill.runtime.job.identity import job_identity
 from tidemill.runtime.job.start import InsertsStart
-from tidemill.runtime.progress import StateTakenOver
 from tidemill.runtime.replay.backfill import Backfill, has_same_results
 from tidemill.runtime.restarts.job import RestartingJob
 from tidemill.runtime.restarts.strategy import NoRestart, strategy_of
-from tidemill.session import planning
+from tidemill.session import binding, planning
 from tidemill.session.background import accompany
 from tidemill.session.context import SessionContext
 from tidemill.session.execution import (
-    is_batch,
     job_request,
     optimized_insert,
     own_directory,
@@ -45,6 +44,7 @@ from tidemill.session.execution import (
 )
 from tidemill.session.jobs.job import JobHandle
 from tidemill.session.jobs.kept_query import former_session
+from tidemill.session.mode import is_batch
 from tidemill.session.planning import bundled
 from tidemill.session.result import StatementKind, TableResult
 from tidemill.sql import statements as s
@@ -151,7 +151,7 @@ def _former(context: SessionContext, left: Savepoint, start: InsertsStart) -> In
     meaning has changed since."""
     session, written = former_session(left.identity.query, context, left.what)
     try:
-        sinks = [planning.bind_insert(session, insert) for insert in written]
+        sinks = [binding.bind_insert(session, insert) for insert in written]
         made = starter(session, sinks, start.request.name, start.request.checkpoint_directory)
         again = replace(_identity(session, sinks, left), query=left.identity.query)
     except TidemillError as e:

@@ -17,6 +17,7 @@ from typing import TYPE_CHECKING, Any, TextIO
 import pyarrow as pa
 
 from tidemill.changelog.rowkind import RowKind
+from tidemill.config import table_options
 from tidemill.functions.text.cast import cast
 from tidemill.session.jobs.client import JobClient
 from tidemill.session.jobs.job import JobHandle
@@ -29,6 +30,8 @@ from tidemill.types.physical import arrow_type
 
 if TYPE_CHECKING:
     import pandas as pd
+
+    from tidemill.session.context import SessionContext
 
 
 UNCUT = 1 << 30
@@ -190,3 +193,24 @@ def listing(
     """The result of SHOW and DESCRIBE: complete rows."""
     changes = [(RowKind.INSERT, r) for r in rows]
     return TableResult(kind=kind, fields=fields, rows=changes, max_width=UNCUT)
+
+
+def query_result(
+    context: SessionContext,
+    fields: tuple[Field, ...],
+    tables: Iterator[pa.Table],
+    job: JobHandle | None = None,
+    *,
+    changelog: bool = False,
+) -> TableResult:
+    """The result of a SELECT, as the session wants results."""
+    return TableResult(
+        kind=StatementKind.QUERY,
+        fields=fields,
+        tables=tables,
+        zone=context.zone,
+        changelog=changelog,
+        rendered=context.rendered,
+        job=job,
+        max_width=context.configuration.read(table_options.MAX_COLUMN_WIDTH),
+    )

@@ -2,13 +2,22 @@
 
 from __future__ import annotations
 
+from typing import TYPE_CHECKING
+
 from tidemill.errors import ValidationError
-from tidemill.session import explaining, inserts, planning
+from tidemill.late import late
 from tidemill.session.context import SessionContext
 from tidemill.session.result import TableResult
 from tidemill.session.table import Table
 from tidemill.sql import statements as s
 from tidemill.sql.parser import parse_statement
+
+if TYPE_CHECKING:
+    from tidemill.session import binding, explaining, inserts
+else:
+    explaining = late("tidemill.session.explaining")
+    inserts = late("tidemill.session.inserts")
+    binding = late("tidemill.session.binding")
 
 
 class StatementSet:
@@ -36,7 +45,7 @@ class StatementSet:
         return self
 
     def explain(self, *details: str) -> str:
-        sinks = [planning.bind_insert(self._context, i) for i in self._inserts]
+        sinks = [binding.bind_insert(self._context, i) for i in self._inserts]
         return explaining.text(self._context, sinks, details)
 
     def execute(self) -> TableResult:
@@ -44,5 +53,5 @@ class StatementSet:
         if not self._inserts:
             raise ValidationError("The statement set is empty: add an INSERT first")
         written, self._inserts = self._inserts, []
-        sinks = [planning.bind_insert(self._context, i) for i in written]
+        sinks = [binding.bind_insert(self._context, i) for i in written]
         return inserts.run_inserts(self._context, sinks, written)

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 
 from pyspark.sql import DataFrame
 
-from tidemill.session import execution, explaining, inserts, planning
+from tidemill.late import late
 from tidemill.session.context import SessionContext
 from tidemill.session.result import TableResult
 from tidemill.sql import statements as s
@@ -17,6 +17,14 @@ from tidemill.types.logical import Field
 if TYPE_CHECKING:
     import pandas as pd
 
+    from tidemill.session import binding, execution, explaining, inserts, selects
+else:
+    execution = late("tidemill.session.execution")
+    explaining = late("tidemill.session.explaining")
+    inserts = late("tidemill.session.inserts")
+    selects = late("tidemill.session.selects")
+    binding = late("tidemill.session.binding")
+
 
 class Table:
     """PyFlink's Table, for queries in SQL; made by ``TableEnvironment.sql_query``. ``query`` has its text and
@@ -25,16 +33,16 @@ class Table:
     def __init__(self, context: SessionContext, query: s.Query) -> None:
         self._context = context
         self.query = query
-        self.fields: tuple[Field, ...] = planning.bind(context, query).fields
+        self.fields: tuple[Field, ...] = binding.bind(context, query).fields
 
     def execute(self) -> TableResult:
         """Runs the query. A streaming query is still running when this returns."""
-        return execution.run_query(self._context, planning.bind(self._context, self.query))
+        return selects.run_query(self._context, binding.bind(self._context, self.query))
 
     def execute_insert(self, table_path: str, overwrite: bool = False) -> TableResult:
         """Writes the rows into a table. A streaming job is still running when this returns."""
         written = self.insert_into(table_path, overwrite)
-        sink = planning.bind_insert(self._context, written)
+        sink = binding.bind_insert(self._context, written)
         return inserts.run_inserts(self._context, [sink], [written])
 
     def insert_into(self, table_path: str, overwrite: bool = False) -> s.Insert:
@@ -51,10 +59,10 @@ class Table:
     def to_spark(self) -> DataFrame:
         """The query as a lazy Spark DataFrame, in batch mode. ``types.physical`` lists the Spark types of the
         columns."""
-        return execution.frame(self._context, planning.bind(self._context, self.query))
+        return execution.frame(self._context, binding.bind(self._context, self.query))
 
     def explain(self, *details: str) -> str:
-        plan = planning.bind(self._context, self.query)
+        plan = binding.bind(self._context, self.query)
         return explaining.text(self._context, [plan], details)
 
     def print_schema(self) -> None:

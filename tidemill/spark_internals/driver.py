@@ -10,6 +10,7 @@ from pyspark import SparkConf, SparkContext
 from pyspark.find_spark_home import _find_spark_home
 from pyspark.java_gateway import launch_gateway
 
+from tidemill.spark_internals.converters import ask_for_numpy_values_alone
 from tidemill.spark_internals.errors import JavaError
 
 _LAUNCH: Any = launch_gateway
@@ -27,6 +28,7 @@ def spark_home() -> str:
 def start_jvm(settings: Mapping[str, str], written: int) -> Any:
     """py4j's gateway to a new JVM whose Spark gets ``settings``. It writes to the open file ``written``.
     PySparkRuntimeError if the JVM ends before it answers, OSError if Spark's script cannot be run."""
+    ask_for_numpy_values_alone()
     conf = SparkConf().setAll(list(settings.items()))
     return _LAUNCH(conf, {"stdout": written, "stderr": written})
 

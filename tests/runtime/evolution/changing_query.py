@@ -28,7 +28,7 @@ from tidemill.runtime.job.graphs import state_names, unread_job
 from tidemill.runtime.job.identity import job_identity
 from tidemill.runtime.state_tables.new_tables import new_tables
 from tidemill.runtime.state_tables.writer import Part, StateWriter
-from tidemill.session import planning
+from tidemill.session import binding, planning
 from tidemill.session.context import SessionContext
 from tidemill.session.dispatch import execute
 from tidemill.sql.parser import parse_statement
@@ -59,10 +59,10 @@ def compiled_job(
     """The job of a query or an INSERT, by the names of what is ``stored``, as a record has it."""
     statement, config = parse_statement(sql), context.configuration
     if isinstance(statement, Insert):
-        roots = planning.physical_job(config, [optimize(planning.bind_insert(context, statement))])
+        roots = planning.physical_job(config, [optimize(binding.bind_insert(context, statement))])
     else:
         assert isinstance(statement, Query)
-        roots = [planning.physical(config, optimize(planning.bind(context, statement)))]
+        roots = [planning.physical(config, optimize(binding.bind(context, statement)))]
     commit = EpochCommit(epoch=1, time=0, offsets={}, manifests={}, tokens={})
     names = state_names(stored, commit) if stored is not None else None
     _, compiled = unread_job(roots, config, frames={}, zone=zone, names=names)
@@ -93,7 +93,7 @@ class ChangingQuery:
         """The job of ``sql`` if it begins with the state that there is now."""
         statement = parse_statement(sql)
         assert isinstance(statement, Query)
-        logical = optimize(planning.bind(self.context, statement))
+        logical = optimize(binding.bind(self.context, statement))
         config = self.context.configuration
         root = planning.physical(config, logical)
         commit = EpochCommit(epoch=self.number, time=0, offsets={}, manifests={}, tokens={})

@@ -20,7 +20,7 @@ from tidemill.errors import (
     StateError,
     ValidationError,
 )
-from tidemill.runtime.progress import JobEvent, JobFailed
+from tidemill.runtime.events import JobEvent, JobFailed
 from tidemill.session.environment import TableEnvironment
 from tidemill.session.jobs.job import JobHandle
 

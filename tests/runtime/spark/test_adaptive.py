@@ -5,7 +5,9 @@ from __future__ import annotations
 import pytest
 
 from tidemill.config.option import Configuration
-from tidemill.runtime.spark.adaptive import WIDTH, batch_settings, speculation
+from tidemill.runtime.spark.adaptive import batch_settings
+from tidemill.runtime.spark.settings import WIDTH
+from tidemill.runtime.spark.speculation import speculation
 
 AUTO = "execution.batch.adaptive.auto-parallelism"
 SPARK = "spark.sql.adaptive"

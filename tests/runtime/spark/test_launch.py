@@ -151,6 +151,17 @@ def test_a_start_ahead_is_used_once(starts: list[str]) -> None:
     assert starts == ["start a"]
 
 
+@pytest.mark.parametrize("for_epochs", [True, False])
+def test_a_start_ahead_learns_what_it_is_for(starts: list[str], for_epochs: bool) -> None:
+    ahead = session._Ahead()
+    ahead.begin({"spark.app.name": "a"})
+    start = ahead._start
+    ahead.take({"spark.app.name": "a"}, for_epochs=for_epochs)
+    assert start is not None
+    assert start.has_epochs is for_epochs
+    assert starts == ["start a"]
+
+
 def test_a_start_ahead_with_other_settings_is_undone(starts: list[str]) -> None:
     ahead = session._Ahead()
     ahead.begin({"spark.app.name": "a"})

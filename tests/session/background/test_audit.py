@@ -10,7 +10,7 @@ from pathlib import Path
 from pyspark.sql import SparkSession
 
 from tests.session.test_alter_job import COUNTED, SECONDS, make_folder, put, session, shows
-from tidemill.runtime.progress import JobAudited, JobEvent
+from tidemill.runtime.events import JobAudited, JobEvent
 
 EVERY = {"tidemill.audit.every": "200 ms"}
 

@@ -11,7 +11,8 @@ import pytest
 from tidemill.client.run_console import served
 from tidemill.client.run_watch import LOCAL, RunWatch, metrics_served
 from tidemill.config.option import Configuration
-from tidemill.runtime.progress import EpochProgress, JobAudited, JobBegun, JobFailed, NodeProgress
+from tidemill.runtime.events import JobAudited, JobBegun, JobFailed
+from tidemill.runtime.progress import EpochProgress, NodeProgress
 from tidemill.session.history.job_metrics import JobMetrics, prometheus_text
 from tidemill.session.history.watch import NodeTotals
 from tidemill.session.jobs.job import EndedJob

@@ -6,6 +6,7 @@ local time of a session in UTC, and in no other zone.
 
 from __future__ import annotations
 
+import datetime as dt
 import re
 from collections.abc import Callable
 from functools import partial
@@ -183,7 +184,7 @@ _LONGEST = 23
 _LONGEST_SHOWN = 29
 _CARRIED_DIGITS = 6
 """Of the fraction of a second."""
-_GREGORIAN = pa.scalar(-12_212_553_600 * _SECOND, pa.int64()).cast(pa.timestamp("us"))
+_GREGORIAN = dt.datetime(1583, 1, 1)
 """1583: from here on all calendars agree."""
 _SEPARATOR = re.compile(r"[ :./,_-]*")
 
@@ -258,7 +259,7 @@ def _parsed_date(texts: pa.Array) -> pa.Array:
         dates = texts.cast(pa.date32())
     except pa.ArrowInvalid:
         raise Inexact from None
-    if not pc.all(pc.greater_equal(dates, _GREGORIAN.cast(pa.date32()))).as_py():
+    if not pc.all(pc.greater_equal(dates, _GREGORIAN.date())).as_py():
         raise Inexact
     return dates
 

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from tidemill.catalog.memory import InMemoryCatalog
 from tidemill.catalog.table import CatalogFrame, CatalogObject, CatalogTable, CatalogView, Column, ObjectPath
 from tidemill.errors import ValidationError
-from tidemill.session import planning
+from tidemill.session import binding
 from tidemill.session.context import SessionContext
 from tidemill.types.logical import Field
 
@@ -52,7 +52,7 @@ class SessionCatalog:
             case CatalogTable():
                 return entry.columns
             case CatalogView():
-                return _columns(planning.view_fields(self.context, path))
+                return _columns(binding.view_fields(self.context, path))
             case CatalogFrame():
                 return _columns(entry.fields)
         raise ValidationError(f"Tables or views with the identifier '{path}' doesn't exist.")

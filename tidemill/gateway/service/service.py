@@ -34,7 +34,8 @@ from tidemill.gateway.service.quotas import Quotas
 from tidemill.gateway.service.sessions import Session, Sessions, Statements
 from tidemill.gateway.service.telemetry import Silent, Telemetry
 from tidemill.gateway.service.workers import Workers
-from tidemill.runtime.progress import EpochProgress, JobEvent
+from tidemill.runtime.events import JobEvent
+from tidemill.runtime.progress import EpochProgress
 from tidemill.session.history.records import Records
 from tidemill.session.history.watch import JobWatch
 from tidemill.session.jobs.started import Jobs

@@ -24,7 +24,7 @@ from tidemill.gateway.service.completion import complete
 from tidemill.gateway.service.operation import Control, Outcome
 from tidemill.gateway.service.results import Results
 from tidemill.runtime.spark.job_groups import give_up_here
-from tidemill.session import planning, snapshot
+from tidemill.session import binding, snapshot
 from tidemill.session.environment import TableEnvironment
 from tidemill.session.jobs.job import EndedJob, JobHandle
 from tidemill.session.result import StatementKind, TableResult, ok
@@ -168,7 +168,7 @@ class SqlStatements:
                 "Only 'INSERT/CREATE TABLE AS' statement is allowed in Statement Set or use 'END' statement "
                 "to submit Statement Set."
             )
-        planning.bind_insert(self.environment.context, statement)  # raises the INSERT's errors now
+        binding.bind_insert(self.environment.context, statement)  # raises the INSERT's errors now
         self._set.append(statement.text)
         self._changed = True
         return None

@@ -17,10 +17,10 @@ from tidemill.physical import nodes as p
 from tidemill.physical.batch import nodes as b
 from tidemill.physical.batch.view.flink_view import flink_view
 from tidemill.physical.tree import walk
+from tidemill.runtime.events import PartitionsRead
 from tidemill.runtime.job.plan import batch_plan
 from tidemill.runtime.job.recording import Recording, Seen
 from tidemill.runtime.job.request import JobRequest
-from tidemill.runtime.progress import PartitionsRead
 from tidemill.runtime.spark.job_groups import give_up, was_given_up
 from tidemill.runtime.stage_runs import OperatorRows, with_rows_passed_on
 from tidemill.spark_internals.errors import JavaError

@@ -12,9 +12,9 @@ from tidemill.config.batch_options import BLOCKING, SHUFFLE_MODE
 from tidemill.connectors.grouping import UNLIKE
 from tidemill.errors import ExecutionError, LostDriverError, LostProcessError
 from tidemill.functions.decimal_sums import RAN_OVER
+from tidemill.runtime.events import ExchangesBlocked
 from tidemill.runtime.job.recording import Seen
 from tidemill.runtime.job.request import JobRequest
-from tidemill.runtime.progress import ExchangesBlocked
 from tidemill.runtime.spark.failures import SENT_TOO_MUCH, full_text, translated
 from tidemill.runtime.spark.job_groups import was_given_up
 from tidemill.spark_internals.pipelined import NothingExchanged, NotPipelined, why_not

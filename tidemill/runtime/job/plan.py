@@ -7,34 +7,13 @@ operator's id is also the folder of its state.
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass
-from enum import Enum
 
 from tidemill.physical.batch.nodes import Sink, TableSourceScan
 from tidemill.physical.batch.view.attributes import attributes
 from tidemill.physical.explain.attributes import node_name
 from tidemill.physical.nodes import PhysicalNode
 from tidemill.runtime import graph as g
-
-
-class PlanRole(Enum):
-    SOURCE = "source"
-    OPERATOR = "operator"
-    LOOKUP = "lookup"
-    SINK = "sink"
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class PlanNode:
-    """``name`` is Flink's name (``GroupAggregate``), or a table's. ``detail``: its attributes, or columns.
-    ``inputs``: the ids of the nodes that it reads. ``table``: the path of a source's or a sink's table."""
-
-    id: str
-    role: PlanRole
-    name: str
-    detail: str = ""
-    inputs: tuple[str, ...] = ()
-    table: str = ""
+from tidemill.runtime.job.plan_nodes import PlanNode, PlanRole
 
 
 def job_plan(

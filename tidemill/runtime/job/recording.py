@@ -11,8 +11,8 @@ from dataclasses import dataclass, field
 
 from pyspark import SparkContext
 
-from tidemill.runtime.job.plan import PlanNode
-from tidemill.runtime.progress import JobEnded, JobEvent, PartitionsRead
+from tidemill.runtime.events import JobEnded, JobEvent, PartitionsRead
+from tidemill.runtime.job.plan_nodes import PlanNode
 from tidemill.runtime.spark.slow_nodes import slow_nodes
 from tidemill.runtime.spark.stage_runs import stage_runs, tagged
 from tidemill.runtime.stage_runs import OperatorRows, SlowNode, SlowTask, StageRun

@@ -17,7 +17,8 @@ from tidemill.config.option import Configuration
 from tidemill.config.secrets import shown_value
 from tidemill.errors import ValidationError
 from tidemill.files.fence import OPEN, Fence
-from tidemill.runtime.progress import EpochProgress, JobEvent
+from tidemill.runtime.events import JobEvent
+from tidemill.runtime.progress import EpochProgress
 from tidemill.runtime.shared_files import SharedFiles
 from tidemill.runtime.spark.session import job_session, time_zone
 from tidemill.state.slices import KEY_GROUPS

@@ -15,8 +15,9 @@ from tidemill.runtime.checkpoint.epochs import EpochCommit
 from tidemill.runtime.checkpoint.identity import JobIdentity
 from tidemill.runtime.checkpoint.savepoint import MARK, Snapshot
 from tidemill.runtime.epoch_loop import StreamingJob
+from tidemill.runtime.events import JobEvent, SavepointWritten, unheard
 from tidemill.runtime.job.recording import Recording
-from tidemill.runtime.progress import EpochProgress, JobEvent, SavepointWritten, unheard
+from tidemill.runtime.progress import EpochProgress
 from tidemill.runtime.snapshots import Held
 from tidemill.runtime.spark.job_groups import give_up, grouped
 

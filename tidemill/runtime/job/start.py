@@ -40,15 +40,16 @@ from tidemill.runtime.compile.shared import compiled
 from tidemill.runtime.compile.sink import compile_result
 from tidemill.runtime.compile.state_names import StateNames
 from tidemill.runtime.epoch_loop import JobSettings, StreamingJob
+from tidemill.runtime.events import FunctionsChanged, JobBegun, StateTakenOver
 from tidemill.runtime.job.graphs import QUERY_OUTPUT, compiled_outputs, job_context, read_limit, state_names
 from tidemill.runtime.job.identity import job_identity
-from tidemill.runtime.job.plan import PlanNode, job_plan
+from tidemill.runtime.job.plan import job_plan
+from tidemill.runtime.job.plan_nodes import PlanNode
 from tidemill.runtime.job.recording import Recording
 from tidemill.runtime.job.request import JobRequest, epoch_session
 from tidemill.runtime.job.running import RunningJob
 from tidemill.runtime.late_table import LateTable, late_table
 from tidemill.runtime.outputs import Collector, CollectOutput, Output, SinkOutput
-from tidemill.runtime.progress import FunctionsChanged, JobBegun, StateTakenOver
 from tidemill.runtime.spark.resident.epochs import resident_epochs
 from tidemill.runtime.tables import make_sink
 

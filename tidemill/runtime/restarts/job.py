@@ -23,8 +23,9 @@ from tidemill.errors import (
     TidemillError,
     ValidationError,
 )
+from tidemill.runtime.events import JobFailed
 from tidemill.runtime.job.running import RunningJob
-from tidemill.runtime.progress import EpochProgress, JobFailed
+from tidemill.runtime.progress import EpochProgress
 from tidemill.runtime.restarts.strategy import Strategy
 from tidemill.runtime.snapshots import Held
 

@@ -14,13 +14,13 @@ from collections import deque
 from collections.abc import Mapping
 from contextlib import nullcontext, suppress
 from dataclasses import dataclass, field
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from pyspark import SparkConf, SparkContext
 from pyspark.sql import SparkSession
 
 from tidemill.errors import SetupError
-from tidemill.runtime.spark.adaptive import WIDTH
+from tidemill.late import late
 from tidemill.runtime.spark.applications import application_id
 from tidemill.runtime.spark.launch import launch
 from tidemill.runtime.spark.local_directory import check_local_directories
@@ -28,6 +28,7 @@ from tidemill.runtime.spark.settings import (
     MASTER,
     PYTHON,
     RUNTIME,
+    WIDTH,
     is_within_machine,
     spark_options,
     spark_settings,
@@ -42,12 +43,19 @@ from tidemill.spark_internals.errors import JavaError, java_says
 from tidemill.spark_internals.sessions import TemporaryViews, set_all
 from tidemill.spark_internals.versions import LENT_SESSIONS, check_version, is_on
 
+if TYPE_CHECKING:
+    from tidemill.runtime.spark.resident import workers as resident
+else:
+    resident = late("tidemill.runtime.spark.resident.workers")
+
 
 @dataclass(slots=True)
 class _Start:
-    """A start of Spark under way or done; ``gateway`` leads to its JVM."""
+    """A start of Spark under way or done; ``gateway`` leads to its JVM. ``has_epochs``: who waits for it will
+    run a streaming job."""
 
     settings: Mapping[str, str]
+    has_epochs: bool = False
     gateway: Any = None
     session: SparkSession | None = None
     error: BaseException | None = None
@@ -78,6 +86,8 @@ class _Start:
         context.setLogLevel("ERROR")
         check_version(context)
         use_python(context, self.settings[PYTHON])
+        if self.has_epochs and is_within_machine(self.settings[MASTER]):
+            resident.resident_workers(context).begin()
         loading.join()
         builder = SparkSession.builder
         for key, value in self.settings.items():
@@ -139,12 +149,13 @@ class _Ahead:
                 self._start = _Start(settings)
                 threading.Thread(target=self._start.run, name="tidemill-start", daemon=True).start()
 
-    def take(self, settings: Mapping[str, str]) -> SparkSession | None:
+    def take(self, settings: Mapping[str, str], *, for_epochs: bool = False) -> SparkSession | None:
         """The session that was begun; None where none was, or only one with other settings."""
         with self._lock:
             start = self._start
             if start is None:
                 return None
+            start.has_epochs = for_epochs and dict(start.settings) == dict(settings)
             start.done.wait()  # a Ctrl-C here leaves it to the next statement
             self._start = None
             if dict(start.settings) == dict(settings):
@@ -176,18 +187,20 @@ def start_ahead(options: Mapping[str, str]) -> None:
         _AHEAD.begin(spark_settings(options))
 
 
-def spark_application(options: Mapping[str, str]) -> SparkSession:
-    """The process's Spark application; made on the first call from ``spark.*`` options."""
+def spark_application(options: Mapping[str, str], *, for_epochs: bool = False) -> SparkSession:
+    """The process's Spark application; made on the first call from ``spark.*`` options. ``for_epochs``: for a
+    job whose epochs may run in resident workers. These start together with an application within one machine,
+    and import what they need meanwhile."""
     if _SUBMITTED in os.environ:
         return _adopted(_submitted(options))
     settings = spark_settings(options)
-    ahead = _AHEAD.take(settings)
+    ahead = _AHEAD.take(settings, for_epochs=for_epochs)
     if ahead is not None:
         return ahead
     running = _running()
     if running is not None:
         return _adopted(running)
-    start = _Start(settings)
+    start = _Start(settings, has_epochs=for_epochs)
     start.run()
     return start.result()
 

@@ -15,9 +15,9 @@ from pathlib import Path
 
 from tidemill.config.properties import read_properties
 from tidemill.config.registry import OWN_PREFIX, SPARK_PREFIX
-from tidemill.runtime.spark.adaptive import cluster_speculation, speculation
 from tidemill.runtime.spark.local_directory import local_directory
 from tidemill.runtime.spark.shipped import package_archive
+from tidemill.runtime.spark.speculation import cluster_speculation, speculation
 
 ARROW_ROWS_PER_BATCH = 1 << 18
 JAVA_STACK = "64m"
@@ -33,6 +33,8 @@ seconds a job takes a tenth to a seventh less processor time; warm batch queries
 DEFAULT_MASTER = "local[*,3]"
 """All cores; a task whose Python worker died is tried again, as on a cluster."""
 MASTER, PYTHON = "spark.master", "spark.pyspark.python"
+WIDTH = "spark.sql.shuffle.partitions"
+"""Of exchanges."""
 SOCKET_FOLDER = "spark.python.unix.domain.socket.dir"
 """Of the sockets between the driver, the JVM and Python workers within one machine."""
 
@@ -61,7 +63,7 @@ _STATIC: dict[str, str] = {
     "spark.ui.retainedTasks": "5000",
     "spark.sql.ui.retainedExecutions": "5",
     "spark.sql.catalogImplementation": "in-memory",
-    "spark.sql.shuffle.partitions": "2",
+    WIDTH: "2",
     # What is too large for the driver's memory goes to its disk (``results``).
     "spark.driver.maxResultSize": "0",
 }

@@ -6,8 +6,8 @@ import copy
 from dataclasses import dataclass
 
 from tidemill.errors import TidemillError
+from tidemill.runtime.events import JobAudited
 from tidemill.runtime.job.start import InsertsStart
-from tidemill.runtime.progress import JobAudited
 from tidemill.runtime.replay.verify import EQUAL, SKIPPED, Finding
 from tidemill.runtime.restarts.job import RestartingJob
 from tidemill.session.context import SessionContext

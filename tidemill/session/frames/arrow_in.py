@@ -6,11 +6,11 @@ names, or Flink's ``ROW<name TYPE, ...>``.
 
 from __future__ import annotations
 
+import sys
 from collections.abc import Iterable, Mapping, Sequence
 from functools import singledispatch
-from typing import Any
+from typing import TYPE_CHECKING, Any, TypeGuard
 
-import pandas as pd
 import pyarrow as pa
 from pyspark.sql import DataFrame, SparkSession
 
@@ -21,7 +21,16 @@ from tidemill.types.entries import in_order
 from tidemill.types.physical import arrow_type, spark_schema
 from tidemill.user_functions.annotations import type_text
 
+if TYPE_CHECKING:
+    import pandas as pd
+
 Schema = str | Sequence[str] | None
+
+
+def is_pandas(rows: object) -> TypeGuard[pd.DataFrame]:
+    """Whether ``rows`` is a pandas frame. Who has one has imported pandas; others need not."""
+    pandas = sys.modules.get("pandas")
+    return pandas is not None and isinstance(rows, pandas.DataFrame)
 
 
 def from_pandas(frame: pd.DataFrame, schema: Schema) -> pa.Table:

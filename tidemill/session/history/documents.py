@@ -9,8 +9,9 @@ from dataclasses import asdict, replace
 from typing import Any
 
 from tidemill.config.secrets import masked
-from tidemill.runtime.job.plan import PlanNode, PlanRole
-from tidemill.runtime.progress import EpochProgress, JobEnded, JobFailed, SavepointWritten
+from tidemill.runtime.events import JobEnded, JobFailed, SavepointWritten
+from tidemill.runtime.job.plan_nodes import PlanNode, PlanRole
+from tidemill.runtime.progress import EpochProgress
 from tidemill.runtime.stage_runs import rows_from_sources
 from tidemill.session.history.watch import Failure, JobLook, NodeTotals
 

@@ -11,7 +11,8 @@ from collections import OrderedDict
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, field
 
-from tidemill.runtime.progress import EpochProgress, JobAudited, JobBegun, JobEnded, JobEvent, JobFailed
+from tidemill.runtime.events import JobAudited, JobBegun, JobEnded, JobEvent, JobFailed
+from tidemill.runtime.progress import EpochProgress
 
 Labels = tuple[tuple[str, str], ...]
 Sample = tuple[str, Labels, float]

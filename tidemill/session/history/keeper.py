@@ -9,7 +9,8 @@ from dataclasses import dataclass, field
 
 from tidemill.config import history_options
 from tidemill.config.option import Configuration
-from tidemill.runtime.progress import EpochProgress, JobEnded, JobEvent
+from tidemill.runtime.events import JobEnded, JobEvent
+from tidemill.runtime.progress import EpochProgress
 from tidemill.session.catalogs.locations import state_directory
 from tidemill.session.history.documents import record
 from tidemill.session.history.job_metrics import JobMetrics

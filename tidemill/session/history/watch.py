@@ -12,20 +12,19 @@ from collections import OrderedDict, deque
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field, replace
 
-from tidemill.runtime.job.plan import PlanNode
-from tidemill.runtime.progress import (
+from tidemill.runtime.events import (
     EpochBegun,
-    EpochProgress,
     ExchangesBlocked,
     JobBegun,
     JobEnded,
     JobEvent,
     JobFailed,
     JobResumed,
-    NodeProgress,
     PartitionsRead,
     SavepointWritten,
 )
+from tidemill.runtime.job.plan_nodes import PlanNode
+from tidemill.runtime.progress import EpochProgress, NodeProgress
 
 EPOCHS = 300
 JOBS = 200

@@ -24,7 +24,7 @@ from tidemill.catalog.table import CatalogFrame, CatalogObject, CatalogTable, Ca
 from tidemill.config.option import Configuration
 from tidemill.config.secrets import MASK, is_secret, shown_value
 from tidemill.errors import NotSupportedError, StateError
-from tidemill.session import planning
+from tidemill.session import binding
 from tidemill.session.catalogs.documents import function_document, object_documents
 from tidemill.session.catalogs.reading import read
 from tidemill.session.context import SessionContext
@@ -76,7 +76,7 @@ def kept_query(context: SessionContext, inserts: Sequence[s.Insert]) -> Json:
     recording = RecordingSession(context)
     try:
         for insert in inserts:
-            planning.bind_insert(recording, insert)
+            binding.bind_insert(recording, insert)
     except NotSupportedError as e:
         return {"format": _FORMAT, "lacks": e.message}
     found = [x for x in recording.objects.values() if isinstance(x, CatalogTable | CatalogView)]

@@ -8,14 +8,18 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Iterable, Sequence
-from typing import Any
-
-import pandas as pd
+from typing import TYPE_CHECKING, Any
 
 from tidemill.errors import InternalError
+from tidemill.late import late
 from tidemill.session.rows import values
 from tidemill.session.rows.decoder import ChangelogRow
 from tidemill.types.logical import Field
+
+if TYPE_CHECKING:
+    import pandas as pd
+else:
+    pd = late("pandas")
 
 
 def folded(fields: Sequence[Field], rows: Iterable[ChangelogRow]) -> list[tuple[Any, ...]]:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from tidemill.catalog.manager import quoted
 from tidemill.catalog.table import CatalogTable
 from tidemill.errors import NotSupportedError, ValidationError
-from tidemill.session import planning
+from tidemill.session import binding
 from tidemill.session.context import SessionContext
 from tidemill.session.result import TableResult, ok
 from tidemill.session.schema import alter
@@ -22,7 +22,7 @@ def alter_table(statement: s.AlterTable, context: SessionContext) -> TableResult
         raise ValidationError(
             f"Table {quoted(path)} doesn't exist or is a temporary table.",
             position=statement.position,
-            hint=planning.did_you_mean(context.catalogs.nearest(statement.path)),
+            hint=binding.did_you_mean(context.catalogs.nearest(statement.path)),
         )
     if table.upkeep is not None:
         raise ValidationError(
@@ -32,7 +32,7 @@ def alter_table(statement: s.AlterTable, context: SessionContext) -> TableResult
     if isinstance(statement.change, s.RenameTable):
         _rename(table, statement.change, statement, context)
     else:
-        type_of = planning.typer(context, statement)
+        type_of = binding.typer(context, statement)
         changed = alter.changed(statement.change, table, type_of)
         context.catalogs.replace(changed)
         context.warn(cut_times(changed))

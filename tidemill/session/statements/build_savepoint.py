@@ -28,8 +28,9 @@ from tidemill.runtime.job.start import InsertsStart
 from tidemill.runtime.state_tables.building import NewState
 from tidemill.runtime.state_tables.connector import CONNECTOR, PATH, TABLE
 from tidemill.runtime.state_tables.new_tables import NewTable, new_tables
-from tidemill.session import execution, planning
+from tidemill.session import binding, execution, planning
 from tidemill.session.context import SessionContext
+from tidemill.session.mode import in_mode
 from tidemill.session.result import TableResult, listing
 from tidemill.sql import statements as s
 from tidemill.types.logical import STRING, Field
@@ -67,7 +68,7 @@ def _filled(statement: s.BuildSavepoint, context: SessionContext, target: Storag
         watermarks=marks,
     )
     given = _given(statement, state)
-    with execution.in_mode(context, "batch"):
+    with in_mode(context, "batch"):
         sinks = {name: _sink(asked, state.tables[name], context) for name, asked in given.items()}
         state.begin()
         try:
@@ -86,8 +87,8 @@ def _filled(statement: s.BuildSavepoint, context: SessionContext, target: Storag
 def _job(statement: s.BuildSavepoint, context: SessionContext) -> InsertsStart:
     target = statement.target
     inserts = target.inserts if isinstance(target, s.StatementSet) else (target,)
-    with execution.in_mode(context, "streaming"):
-        return execution.starter(context, [planning.bind_insert(context, i) for i in inserts], _NAME)
+    with in_mode(context, "streaming"):
+        return execution.starter(context, [binding.bind_insert(context, i) for i in inserts], _NAME)
 
 
 def _watermark(context: SessionContext) -> int:
@@ -130,7 +131,7 @@ def _given(statement: s.BuildSavepoint, state: NewState) -> dict[str, s.StateQue
 def _sink(asked: s.StateQuery, new: NewTable, context: SessionContext) -> n.Sink:
     """The rows as the table has them: the columns that the query names, cast as an INSERT does."""
     query = s.Query(tree=asked.query, text="", position=asked.position)
-    columns = asked.columns or planning.column_names(context, query)
+    columns = asked.columns or binding.column_names(context, query)
     missing = [name for name in new.needed if name not in columns]
     if missing:
         raise ValidationError(
@@ -156,7 +157,7 @@ def _sink(asked: s.StateQuery, new: NewTable, context: SessionContext) -> n.Sink
         text="",
         position=asked.position,
     )
-    return planning.bind_insert(context, insert, table)
+    return binding.bind_insert(context, insert, table)
 
 
 def _unknown(name: str, asked: s.StateQuery, new: NewTable) -> Column:

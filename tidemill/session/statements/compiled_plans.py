@@ -18,7 +18,7 @@ from tidemill.errors import TidemillError, ValidationError
 from tidemill.files.storage import Storage
 from tidemill.files.systems import SETTINGS
 from tidemill.plan.nodes import Sink
-from tidemill.session import inserts, planning, snapshot
+from tidemill.session import binding, inserts, snapshot
 from tidemill.session.context import SessionContext
 from tidemill.session.jobs.kept_query import RecordingSession
 from tidemill.session.result import TableResult, ok
@@ -64,7 +64,7 @@ def _bound(
     """What runs, and the statements that it was bound from."""
     written = _inserts(plan.statement)
     try:
-        return [planning.bind_insert(context, insert) for insert in written], written
+        return [binding.bind_insert(context, insert) for insert in written], written
     except TidemillError as e:
         e.message = f"In the statement of the plan file '{file}': {e.message}"
         raise
@@ -93,7 +93,7 @@ def _kept(statement: s.CompilePlan, context: SessionContext) -> Json:
     """What goes into the file. Raises what is wrong with the statement."""
     recording = RecordingSession(context)
     for insert in _inserts(statement.target):
-        planning.bind_insert(recording, insert)
+        binding.bind_insert(recording, insert)
     text = statement.target.text
     if isinstance(statement.target, s.StatementSet):
         text = f"EXECUTE {text}"

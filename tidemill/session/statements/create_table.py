@@ -5,7 +5,7 @@ from __future__ import annotations
 from tidemill.catalog.manager import quoted
 from tidemill.catalog.table import CatalogTable
 from tidemill.errors import ValidationError
-from tidemill.session import planning
+from tidemill.session import binding
 from tidemill.session.context import SessionContext
 from tidemill.session.result import TableResult, ok
 from tidemill.session.schema.precision import cut_times
@@ -30,7 +30,7 @@ def create_table(statement: s.CreateTable, context: SessionContext) -> TableResu
 def resolved(statement: s.CreateTable, context: SessionContext) -> CatalogTable:
     """The table as the catalog will keep it; nothing is created."""
     path = context.catalogs.qualify(statement.path)
-    type_of = planning.typer(context, statement)
+    type_of = binding.typer(context, statement)
     if statement.like is None:
         return completed(statement, plain_table(statement, path), type_of)
     source = context.catalogs.find(context.catalogs.qualify(statement.like.source))
@@ -40,7 +40,7 @@ def resolved(statement: s.CreateTable, context: SessionContext) -> CatalogTable:
             f"Source table '{known}' of the LIKE clause not found in the catalog, "
             f"at {statement.like.position}",
             position=statement.like.position,
-            hint=planning.did_you_mean(context.catalogs.nearest(statement.like.source)),
+            hint=binding.did_you_mean(context.catalogs.nearest(statement.like.source)),
         )
     return completed(statement, like_table(statement, path, source), type_of)
 

@@ -16,7 +16,7 @@ from tidemill.catalog.table import CatalogTable, Column, ColumnKind, ObjectPath
 from tidemill.errors import ValidationError
 from tidemill.functions import casts
 from tidemill.plan import nodes as n
-from tidemill.session import inserts, planning
+from tidemill.session import binding, inserts, planning
 from tidemill.session.context import SessionContext
 from tidemill.session.result import TableResult, ok
 from tidemill.session.schema.columns import check_unique, declared
@@ -73,7 +73,7 @@ def planned(statement: s.CreateTable, context: SessionContext) -> tuple[CatalogT
         columns=targets,
         target_position=statement.position,
     )
-    return table, planning.bind_insert(context, insert, table)
+    return table, binding.bind_insert(context, insert, table)
 
 
 def written(statement: s.CreateTable, context: SessionContext) -> s.Insert:
@@ -92,10 +92,10 @@ def insert_text(statement: s.CreateTable, context: SessionContext) -> str:
 
 def _table(statement: s.CreateTable, context: SessionContext) -> tuple[CatalogTable, tuple[str, ...]]:
     """The table, and the columns of it that the query's go to; () where these are its columns."""
-    fields = planning.bind(context, _query(statement)).fields
+    fields = binding.bind(context, _query(statement)).fields
     path = context.catalogs.qualify(statement.path)
     made = replace(plain_table(statement, path), columns=_columns(statement, fields))
-    table = completed(statement, made, planning.typer(context, statement))
+    table = completed(statement, made, binding.typer(context, statement))
     targets = tuple(f.name for f in fields)
     return table, () if targets == tuple(c.name for c in table.written_columns) else targets
 

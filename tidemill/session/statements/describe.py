@@ -8,7 +8,7 @@ from tidemill.catalog.table import CatalogFrame, CatalogTable, CatalogView, Colu
 from tidemill.config.secrets import shown_value
 from tidemill.errors import ValidationError
 from tidemill.functions import registry
-from tidemill.session import planning
+from tidemill.session import binding
 from tidemill.session.context import SessionContext
 from tidemill.session.result import TableResult, listing
 from tidemill.session.schema.expression_text import canonical
@@ -89,12 +89,12 @@ def _described(name: s.Path, context: SessionContext) -> CatalogTable:
         case CatalogTable():
             return entry
         case CatalogView():
-            return _as_table(path, planning.view_fields(context, path))
+            return _as_table(path, binding.view_fields(context, path))
         case CatalogFrame():
             return _as_table(path, entry.fields)
     raise ValidationError(
         f"Tables or views with the identifier '{path}' doesn't exist.",
-        hint=planning.did_you_mean(context.catalogs.nearest(name)),
+        hint=binding.did_you_mean(context.catalogs.nearest(name)),
     )
 
 

@@ -11,10 +11,11 @@ from tidemill.config.mini_batch_options import MINI_BATCH_SIZE
 from tidemill.errors import NotSupportedError, ValidationError
 from tidemill.runtime.job.start import InsertsStart
 from tidemill.runtime.restarts.job import RestartingJob
-from tidemill.session import execution, inserts, planning
+from tidemill.session import binding, inserts
 from tidemill.session.context import SessionContext
 from tidemill.session.jobs.started import StartedJob
 from tidemill.session.jobs.verification import verified
+from tidemill.session.mode import is_batch
 from tidemill.session.result import TableResult, listing, ok
 from tidemill.sql import statements as s
 from tidemill.types.logical import STRING, Field, LocalZonedTimestampType
@@ -65,7 +66,7 @@ def alter_job(statement: s.AlterJob, context: SessionContext) -> TableResult:
         context.on_altered(job)
     else:
         written = target.inserts if isinstance(target, s.StatementSet) else (target,)
-        sinks = [planning.bind_insert(context, insert) for insert in written]
+        sinks = [binding.bind_insert(context, insert) for insert in written]
         inserts.alter_job(context, job, sinks, written)
     return ok()
 
@@ -77,7 +78,7 @@ def altered_job(job_id: str, statement: s.Statement, context: SessionContext) ->
         raise ValidationError(
             f"Job {job.job_id} does not run: it is {job.status}.", position=statement.position
         )
-    if not job.directory or execution.is_batch(context):
+    if not job.directory or is_batch(context):
         raise ValidationError(
             "Only a streaming job that keeps its state can be altered",
             position=statement.position,

@@ -12,8 +12,9 @@ from dataclasses import replace
 from tidemill.catalog.manager import quoted
 from tidemill.catalog.table import CatalogObject, CatalogTable, ObjectPath, Upkeep
 from tidemill.errors import NotSupportedError, ValidationError
-from tidemill.session import execution, inserts, planning
+from tidemill.session import binding, inserts, planning
 from tidemill.session.context import SessionContext
+from tidemill.session.mode import is_batch
 from tidemill.session.result import TableResult, ok
 from tidemill.session.schema import view_text
 from tidemill.session.schema.precision import cut_times
@@ -36,7 +37,7 @@ _UNITS = ("SECOND", "MINUTE", "HOUR", "DAY", "WEEK")
 def create(statement: s.CreateTable, freshness: s.Freshness, context: SessionContext) -> TableResult:
     """OK; the job goes on. What is refused leaves the catalog as it was. With OR ALTER a table that is there
     keeps its comment and its freshness, as in Flink, and gets the query."""
-    if execution.is_batch(context):
+    if is_batch(context):
         raise NotSupportedError(
             "CREATE MATERIALIZED TABLE in batch mode is not supported",
             position=statement.position,
@@ -101,7 +102,7 @@ def alter(statement: s.AlterMaterializedTable, context: SessionContext) -> Table
     table = _materialized(statement, context)
     assert table.upkeep is not None
     query = s.Query(text=statement.query_text, position=statement.query_position, tree=statement.query)
-    fields = planning.bind(context, query).fields
+    fields = binding.bind(context, query).fields
     _check_columns(table, fields, statement)
     insert = s.Insert(
         text=insert_text(table.path, statement),
@@ -126,7 +127,7 @@ def _go_on(
     """The table's job goes on as ``insert``; then the catalog has the table so."""
     assert table.upkeep is not None
     job = jobs.altered_job(table.upkeep.job_id, statement, context)
-    inserts.alter_job(context, job, [planning.bind_insert(context, insert)], [insert])
+    inserts.alter_job(context, job, [binding.bind_insert(context, insert)], [insert])
     context.catalogs.replace(table)
     return ok()
 

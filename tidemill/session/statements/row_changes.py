@@ -17,14 +17,15 @@ from tidemill.plan.binder.binder import Binder
 from tidemill.plan.binder.queries.rewriting import tables_below
 from tidemill.plan.column_filters import scan_filters
 from tidemill.plan.constant_updates import assigned_constants
-from tidemill.session import execution, inserts, planning
+from tidemill.session import binding, execution, inserts, selects
 from tidemill.session.context import SessionContext
+from tidemill.session.mode import is_batch
 from tidemill.session.result import TableResult, ok
 from tidemill.sql import statements as s
 
 
 def truncate(statement: s.TruncateTable, context: SessionContext) -> TableResult:
-    if not execution.is_batch(context):
+    if not is_batch(context):
         raise ValidationError(
             "TRUNCATE TABLE statement is not supported in streaming mode.", position=statement.position
         )
@@ -64,7 +65,7 @@ def _files(
 ) -> tuple[CatalogTable, RewritingConnector] | None:
     """The table and its connector if the rows of the table are in files that are written anew; None for a
     table whose rows change by key."""
-    if not execution.is_batch(context):
+    if not is_batch(context):
         return None
     table = _table(statement.target, statement.target_position, context)
     found = validate(table, table.options, role="sink")
@@ -91,7 +92,7 @@ def _rewrite(
         Binder(context).bind_rewriting(statement, table)  # for its errors, also if no file has rows to change
         affected = Binder(context).bind_affected(statement, table, found.row_file)
         _check_subqueries(affected, word, statement.position)
-        files = {row[0]: int(row[1]) for row in execution.run_query(context, affected).collect()}
+        files = {row[0]: int(row[1]) for row in selects.run_query(context, affected).collect()}
         if not files:
             return inserts.inserted_nothing(context, table)
         with _at(statement.position):
@@ -126,7 +127,7 @@ def _check_subqueries(plan: n.LogicalNode, word: str, position: Position) -> Non
 def _by_condition(statement: s.Delete | s.Update, word: str, context: SessionContext) -> TableResult | None:
     """The result of a statement that the table's own system runs; None for tables that have a key, or no such
     system."""
-    if not execution.is_batch(context):
+    if not is_batch(context):
         return None
     table = _table(statement.target, statement.target_position, context)
     found = validate(table, table.options, role="sink")
@@ -186,7 +187,7 @@ def _by_key(
 ) -> tuple[CatalogTable, tuple[str, ...]]:
     """The table, and its columns that cannot be set. NotSupportedError for one whose rows cannot be found
     again by their key."""
-    if not execution.is_batch(context):
+    if not is_batch(context):
         raise ValidationError(
             f"{word} statement is not supported for streaming mode now.", position=statement.position
         )
@@ -216,7 +217,7 @@ def _table(path: tuple[str, ...], position: Position, context: SessionContext) -
         raise ValidationError(
             f"Table `{full.catalog}`.`{full.database}`.`{full.name}` {what}.",
             position=position,
-            hint=planning.did_you_mean(context.catalogs.nearest(path)) if found is None else "",
+            hint=binding.did_you_mean(context.catalogs.nearest(path)) if found is None else "",
         )
     context.permissions.check_table(found, found.options, position)
     return found

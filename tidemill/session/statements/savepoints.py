@@ -11,8 +11,9 @@ from tidemill.plan import nodes as n
 from tidemill.runtime.checkpoint.savepoint import Savepoint
 from tidemill.runtime.checkpoint.savepoint_report import parts, savepoints_in
 from tidemill.runtime.state_tables import connector, differences
-from tidemill.session import execution
+from tidemill.session import selects
 from tidemill.session.context import SessionContext
+from tidemill.session.mode import in_mode
 from tidemill.session.result import TableResult, listing, ok
 from tidemill.session.statements.jobs import named_job, savepoint_directory
 from tidemill.sql import statements as s
@@ -92,8 +93,8 @@ def diff_savepoint(statement: s.DiffSavepoint, context: SessionContext) -> Table
     )
     names = tuple(c.name for c in columns)
     scan = n.Scan(fields=differences.FIELDS, table=table, columns=names, options=tuple(options.items()))
-    with execution.in_mode(context, "batch"):
-        return execution.run_query(context, scan)
+    with in_mode(context, "batch"):
+        return selects.run_query(context, scan)
 
 
 def _storage(location: str, what: str, statement: s.Statement, context: SessionContext) -> Storage:

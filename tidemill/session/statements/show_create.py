@@ -10,7 +10,7 @@ from tidemill.catalog.memory import InMemoryCatalog
 from tidemill.catalog.objects import CatalogModel
 from tidemill.catalog.table import CatalogTable, CatalogView, Column, ColumnKind, Upkeep
 from tidemill.config.secrets import shown_value
-from tidemill.session import planning
+from tidemill.session import binding
 from tidemill.session.context import SessionContext
 from tidemill.session.result import TableResult, listing
 from tidemill.session.schema import view_text
@@ -58,7 +58,7 @@ def _defined(entry: CatalogTable) -> str:
 
 
 def view(entry: CatalogView, context: SessionContext) -> TableResult:
-    names = entry.column_names or tuple(f.name for f in planning.view_fields(context, entry.path))
+    names = entry.column_names or tuple(f.name for f in binding.view_fields(context, entry.path))
     word = "TEMPORARY VIEW" if entry.temporary else "VIEW"
     text = f"CREATE {word} {quoted(entry.path)} (\n" + _indented(map(name, names)) + "\n)\n"
     return _answer(text + _comment(entry.comment) + f"AS {view_text.display_text(context, entry)}\n")

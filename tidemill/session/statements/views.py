@@ -7,7 +7,7 @@ from dataclasses import replace
 from tidemill.catalog.manager import quoted
 from tidemill.catalog.table import CatalogView, ObjectPath
 from tidemill.errors import NotSupportedError, Position, ValidationError
-from tidemill.session import planning
+from tidemill.session import binding
 from tidemill.session.context import SessionContext
 from tidemill.session.result import TableResult, ok
 from tidemill.session.schema import view_text
@@ -39,7 +39,7 @@ def alter_view(statement: s.AlterView, context: SessionContext) -> TableResult:
         context.catalogs.rename(path, _new_name(statement, path, context))
         return ok()
     assert statement.query is not None
-    planning.bind(
+    binding.bind(
         context, s.Query(text=statement.query_text, position=statement.position, tree=statement.query)
     )
     changed = replace(view, text=statement.query_text, column_names=())
@@ -59,7 +59,7 @@ def _new_name(statement: s.AlterView, path: ObjectPath, context: SessionContext)
 def _column_names(statement: s.CreateView, context: SessionContext) -> tuple[str, ...]:
     """The view's declared column names, checked against its query; () where it declares none."""
     query = s.Query(text=statement.query_text, position=statement.query_position, tree=statement.query)
-    names = list(planning.column_names(context, query))
+    names = list(binding.column_names(context, query))
     _check_unique(list(statement.columns) or names, statement.query_position)
     if statement.columns and len(statement.columns) != len(names):
         raise ValidationError(

@@ -82,6 +82,30 @@ def test_slots_come_back_with_the_end_of_the_job(
 
 
 @pytest.mark.usefixtures("slots_are_free")
+def test_workers_that_start_ahead_are_those_of_the_first_epoch(
+    spark: SparkSession, tables: list[str], tmp_path: Path
+) -> None:
+    resident = resident_workers(spark.sparkContext)
+    with patch.object(workers, "IDLE_SECONDS", _PATIENCE):
+        resident.begin()
+        eventually(lambda: resident.are_there)
+        ahead = resident.processes
+        session, seen = Session(options(10, resident=True)), set[tuple[int, ...]]()
+        session.environment.context.on_progress = lambda _: seen.add(resident.processes)
+        ran(session, tables, tmp_path, COUNTS)
+    assert seen == {ahead}
+
+
+@pytest.mark.usefixtures("slots_are_free")
+def test_workers_that_nobody_uses_give_their_slots_back(spark: SparkSession) -> None:
+    resident = resident_workers(spark.sparkContext)
+    with patch.object(workers, "IDLE_SECONDS", 0.2):
+        resident.begin()
+        eventually(lambda: resident.are_there)
+        eventually(lambda: not resident.are_there)
+
+
+@pytest.mark.usefixtures("slots_are_free")
 def test_slots_come_back_while_no_epoch_runs(spark: SparkSession, tables: list[str], tmp_path: Path) -> None:
     """A job that waits for input holds none."""
     waiting = tables[0].replace("'format'", "'source.monitor-interval'='1 h', 'format'")

@@ -21,8 +21,9 @@ from tidemill.gateway.endpoints.rest.errors import HttpError
 from tidemill.gateway.endpoints.rest.handlers import Handler, complete_statement
 from tidemill.gateway.endpoints.rest.lineage import Flow, lineage
 from tidemill.gateway.service.service import Gateway
-from tidemill.runtime.job.plan import PlanNode, PlanRole
-from tidemill.runtime.progress import EpochBegun, EpochProgress
+from tidemill.runtime.events import EpochBegun
+from tidemill.runtime.job.plan_nodes import PlanNode, PlanRole
+from tidemill.runtime.progress import EpochProgress
 from tidemill.session.history.watch import Failure, JobLook, NodeTotals
 from tidemill.session.jobs.job import EndedJob, JobHandle
 from tidemill.session.jobs.started import StartedJob

@@ -194,6 +194,15 @@ class ResidentWorkers:
         job = self._job
         return () if job is None else job.processes
 
+    def begin(self) -> None:
+        """Starts the workers ahead of the first epoch, in a thread."""
+        threading.Thread(target=self._begin, name="tidemill-resident-start", daemon=True).start()
+
+    def _begin(self) -> None:
+        with suppress(Lost, JavaError, OSError), self._turns.taken():  # the first epoch tries again
+            if self._job is None:
+                self._started(slots(self.context), lambda: False)
+
     @contextmanager
     def used(self) -> Iterator[None]:
         """While a streaming job runs that may use the workers."""
@@ -329,7 +338,7 @@ _OF_LOCK = threading.Lock()
 
 
 def resident_workers(context: SparkContext) -> ResidentWorkers:
-    """Those of the application, which start with the first epoch."""
+    """Those of the application, which start with the first epoch, or before it (``begin``)."""
     with _OF_LOCK:
         found = _OF.get(context.applicationId)
         if found is None or found.context is not context:

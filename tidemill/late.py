@@ -1,0 +1,24 @@
+"""Modules that are loaded when something of them is first used.
+
+A new session, a SELECT of constants or a SHOW needs a tenth of Tidemill's modules. All of them take a second
+of processor time, most of it to make their classes.
+"""
+
+from __future__ import annotations
+
+from importlib import import_module
+from typing import Any
+
+
+class _Late:
+    def __init__(self, name: str) -> None:
+        self._name = name
+
+    def __getattr__(self, attribute: str) -> Any:
+        return getattr(import_module(self._name), attribute)
+
+
+def late(name: str) -> Any:
+    """Stands for the module ``name``. Type checkers get the module itself from an import beside it, under
+    ``if TYPE_CHECKING``."""
+    return _Late(name)
