@@ -24,7 +24,7 @@ from __future__ import annotations
 
 import threading
 import time
-from collections.abc import Callable, Hashable, Iterator
+from collections.abc import Callable, Hashable, Iterator, Mapping
 from contextlib import closing, nullcontext, suppress
 from dataclasses import dataclass, field, replace
 from functools import partial
@@ -78,7 +78,7 @@ may meet another worker that died with its daemon: there are as many as ran besi
 @dataclass(frozen=True, slots=True, kw_only=True)
 class JobSettings:
     """``latency``: the least seconds between two epochs of a live source. ``resumable``: the checkpoint
-    directory outlives the job."""
+    directory outlives the job. ``tables``: the paths of the sources' tables, for errors."""
 
     job_id: str
     name: str
@@ -86,6 +86,7 @@ class JobSettings:
     limit: ReadLimit
     latency: float
     resumable: bool = True
+    tables: Mapping[str, str] = field(default_factory=dict)
 
 
 @dataclass(slots=True, kw_only=True)
@@ -262,7 +263,7 @@ class StreamingJob:
         # A clock that is set back stands still: what is stored must not come from the future.
         now = max(int(self.clock() * 1000), commit.time)
         busy = {key for key, s in self.sources.items() if not s.is_empty(start[key], end[key])}
-        event_time.check_open(commit, busy)
+        event_time.check_open(commit, busy, self.settings.tables)
         idle = event_time.idle(commit, now) - busy - held
         if not (busy or event_time.has_news(commit, ended, idle, now)):
             return None

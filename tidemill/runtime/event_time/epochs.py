@@ -59,13 +59,14 @@ class EventTime:
         """The sources that are not at the end of time."""
         return sorted(key for key in self._timed if commit.watermarks.get(key) != END)
 
-    def check_open(self, commit: EpochCommit, busy: set[str]) -> None:
-        """StateError if one of the ``busy`` sources was at the end of time: operators would drop its rows."""
+    def check_open(self, commit: EpochCommit, busy: set[str], tables: Mapping[str, str]) -> None:
+        """StateError if one of the ``busy`` sources was at the end of time: operators would drop its rows.
+        ``tables``: the paths of their tables."""
         for key in sorted(busy & self._marked) if self._by_time else ():
             if commit.watermarks.get(key) == END:
                 raise StateError(
-                    f"The source {key} has new rows, but its event time ended at epoch {commit.epoch}: all of"
-                    " them would be late.",
+                    f"{tables.get(key, key)} has new rows, but its event time ended at epoch {commit.epoch}: all"
+                    " of them would be late.",
                     hint="Event time ends with the last row of a bounded source, and WITH DRAIN. Start the"
                     " job with a checkpoint directory of its own, or from a savepoint without DRAIN. A source"
                     " that gets rows later must be unbounded; 'source.monitor-interval' makes files so.",

@@ -218,6 +218,7 @@ class _Preparation:
                 limit=read_limit(request.config, [output.node for output in outputs.values()]),
                 latency=request.config.read(MINI_BATCH_ALLOW_LATENCY).seconds,
                 resumable=bool(request.checkpoint_directory),
+                tables=context.tables,
             ),
             on_progress=request.on_progress,
             on_event=request.on_event,
