@@ -65,8 +65,8 @@ class EventTime:
         for key in sorted(busy & self._marked) if self._by_time else ():
             if commit.watermarks.get(key) == END:
                 raise StateError(
-                    f"{tables.get(key, key)} has new rows, but its event time ended at epoch {commit.epoch}: all"
-                    " of them would be late.",
+                    f"{tables.get(key, key)} has new rows, but its event time ended at epoch {commit.epoch}:"
+                    " all of them would be late.",
                     hint="Event time ends with the last row of a bounded source, and WITH DRAIN. Start the"
                     " job with a checkpoint directory of its own, or from a savepoint without DRAIN. A source"
                     " that gets rows later must be unbounded; 'source.monitor-interval' makes files so.",
