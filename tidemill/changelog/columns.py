@@ -44,20 +44,34 @@ def single(column: pa.ChunkedArray | pa.Array) -> pa.Array:
     return column.chunk(0) if column.num_chunks == 1 else column.combine_chunks()
 
 
+_DTYPES = {
+    kind.id: np.dtype(code)
+    for code, kinds in {
+        "i1": (pa.int8(),),
+        "i2": (pa.int16(),),
+        "i4": (pa.int32(), pa.date32(), pa.time32("ms")),
+        "i8": (pa.int64(), pa.date64(), pa.time64("us"), pa.timestamp("us"), pa.duration("us")),
+        "u1": (pa.uint8(),),
+        "u2": (pa.uint16(),),
+        "u4": (pa.uint32(),),
+        "u8": (pa.uint64(),),
+        "f2": (pa.float16(),),
+        "f4": (pa.float32(),),
+        "f8": (pa.float64(),),
+    }.items()
+    for kind in kinds
+}
+_BOOLEAN, _DECIMAL = pa.bool_().id, pa.decimal128(1).id
+
+
 def is_fixed(kind: pa.DataType) -> bool:
     """Whether columns of this Arrow type have a ``Vec``."""
-    return dtype_of(kind) is not None or pa.types.is_boolean(kind) or pa.types.is_decimal128(kind)
+    return kind.id in _DTYPES or kind.id in (_BOOLEAN, _DECIMAL)
 
 
 def dtype_of(kind: pa.DataType) -> np.dtype[Any] | None:
     """The NumPy type of an Arrow number or temporal type; None for all else."""
-    if pa.types.is_floating(kind):
-        return np.dtype(f"f{kind.bit_width // 8}")
-    if pa.types.is_unsigned_integer(kind):
-        return np.dtype(f"u{kind.bit_width // 8}")
-    if pa.types.is_integer(kind) or pa.types.is_temporal(kind):
-        return np.dtype(f"i{kind.bit_width // 8}")
-    return None
+    return _DTYPES.get(kind.id)
 
 
 def validity(array: pa.Array) -> Mask | None:
@@ -74,13 +88,14 @@ def vector(column: pa.ChunkedArray | pa.Array) -> Vec:
     array = single(column)
     valid = validity(array)
     data = array.buffers()[1]
-    if pa.types.is_boolean(array.type):
+    kind = array.type.id
+    if kind == _BOOLEAN:
         return Vec(_bits(data, array.offset, len(array)), valid)
     start, stop = array.offset, array.offset + len(array)
-    if pa.types.is_decimal128(array.type):
+    if kind == _DECIMAL:
         limbs = np.frombuffer(data, np.uint64) if data is not None else np.zeros(0, np.uint64)
         return Vec(limbs[: 2 * stop].reshape(-1, 2)[start:stop], valid)
-    dtype = dtype_of(array.type)
+    dtype = _DTYPES.get(kind)
     if dtype is None:
         raise TypeError(f"{array.type} has no fixed width")
     values = np.frombuffer(data, dtype) if data is not None and data.size else np.zeros(0, dtype)
@@ -94,7 +109,7 @@ def to_arrow(vec: Vec, kind: pa.DataType) -> pa.Array:
     if vec.valid is not None:
         nulls = n - int(np.count_nonzero(vec.valid))
         bitmap = pa.py_buffer(np.packbits(vec.valid, bitorder="little")) if nulls else None
-    if pa.types.is_boolean(kind):
+    if kind.id == _BOOLEAN:
         data = np.packbits(vec.values, bitorder="little")
     else:
         data = np.ascontiguousarray(vec.values, dtype_of(kind))
@@ -103,9 +118,9 @@ def to_arrow(vec: Vec, kind: pa.DataType) -> pa.Array:
 
 def zeros(kind: pa.DataType, n: int) -> Values:
     """The values of ``n`` zeros of a fixed-width type."""
-    if pa.types.is_decimal128(kind):
+    if kind.id == _DECIMAL:
         return np.zeros((n, 2), np.uint64)
-    return np.zeros(n, np.bool_ if pa.types.is_boolean(kind) else dtype_of(kind))
+    return np.zeros(n, np.bool_ if kind.id == _BOOLEAN else dtype_of(kind))
 
 
 def _bits(buffer: pa.Buffer | None, offset: int, n: int) -> Mask:

@@ -13,12 +13,13 @@ import signal
 import sys
 from collections.abc import Sequence
 from importlib import import_module
-from types import FrameType, ModuleType
+from types import FrameType
 from typing import Any
 
 from tidemill.client.command_options import command_options, gateway_of
 from tidemill.errors import TidemillError, ValidationError
 from tidemill.interrupts import no_torn_calls_shown
+from tidemill.late import loaded
 
 _SPARK = "tidemill.runtime.spark.session"
 _RUN = "tidemill.client.run"
@@ -81,20 +82,10 @@ def _run(parsed: argparse.Namespace, *, ahead: bool) -> int:
         import_module("tidemill.client.script").check_scripts(*parsed.init, *parsed.files)
     if ahead and parsed.spark:
         import_module(_SPARK).start_ahead(parsed.options)
-    load = _uncollected if ahead else import_module
-    status: int = getattr(load(parsed.module), parsed.function)(parsed)
+    status: int = getattr(loaded(parsed.module), parsed.function)(parsed)
+    if ahead:
+        gc.freeze()  # the process ends without a look for garbage
     return status
-
-
-def _uncollected(name: str) -> ModuleType:
-    """Imports a module of this process without a look for garbage, then or at the process's end: modules are
-    none. ``tidemill run`` with a small script needs a third less processor time."""
-    gc.disable()
-    try:
-        return import_module(name)
-    finally:
-        gc.freeze()
-        gc.enable()
 
 
 class _Host(argparse.Action):

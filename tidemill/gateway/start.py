@@ -49,6 +49,7 @@ from tidemill.gateway.store.store import KeptJob, KeptSession, Store
 from tidemill.runtime.restarts.job import RestartingJob
 from tidemill.runtime.spark.session import spark_application
 from tidemill.runtime.spark.settings import MASTER, is_within_machine, spark_settings
+from tidemill.session import dispatch
 from tidemill.session.catalogs.locations import sqlite_url, state_directory
 from tidemill.session.context import SessionContext
 from tidemill.session.history.keeper import Keeper, own_records
@@ -85,7 +86,8 @@ def _serve(config: Configuration) -> None:
     endpoints: list[Endpoint] = []
     try:
         endpoints += configured(process.gateway, config)
-        # A session's first statement must not wait for Spark, nor choose its master.
+        # A session's first statement must not wait for modules and Spark, nor choose its master.
+        dispatch.load()
         spark_application(config)
         process.start()
         for endpoint in endpoints:

@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from importlib import import_module
 from typing import Any
 
+from tidemill.late import loaded
 from tidemill.session.context import SessionContext
 from tidemill.session.result import TableResult
 from tidemill.sql import statements as s
@@ -23,8 +23,14 @@ def execute(statement: s.Statement, context: SessionContext) -> TableResult:
 def handler(kind: type[s.Statement]) -> Handler:
     """What runs the statements of a kind."""
     module, _, name = HANDLERS[kind].partition(".")
-    loaded: Handler = getattr(import_module(f"tidemill.session.statements.{module}"), name)
-    return loaded
+    found: Handler = getattr(loaded(f"tidemill.session.statements.{module}"), name)
+    return found
+
+
+def load() -> None:
+    """Loads what runs statements of all kinds. In a server no statement should be the one that waits."""
+    for kind in HANDLERS:
+        handler(kind)
 
 
 HANDLERS: dict[type[s.Statement], str] = {
