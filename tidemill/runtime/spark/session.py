@@ -155,10 +155,11 @@ class _Ahead:
             start = self._start
             if start is None:
                 return None
-            start.has_epochs = for_epochs and dict(start.settings) == dict(settings)
+            fits = dict(start.settings) == dict(settings)
+            start.has_epochs = fits and for_epochs
             start.done.wait()  # a Ctrl-C here leaves it to the next statement
             self._start = None
-            if dict(start.settings) == dict(settings):
+            if fits:
                 return start.result()
             if start.error is None:
                 start.undo()
