@@ -23,12 +23,14 @@ SINKS = {
     "hours": "ends TIMESTAMP(3), n BIGINT, top INT",
     "pairs": "k INT, n BIGINT, m BIGINT, PRIMARY KEY (k) NOT ENFORCED",
     "tops": "k INT, r BIGINT, id INT, PRIMARY KEY (k, r) NOT ENFORCED",
+    "steps": "begins TIMESTAMP(3), ends TIMESTAMP(3), ids BIGINT",
 }
 CHANNEL = "CONCAT('a channel with a long name ', CAST(MOD(id, 5) AS STRING))"
 
 
-def statement_set(values: int) -> str:
-    inserts = (
+def statement_set(values: int, *, steps: bool = True) -> str:
+    """``steps``: with a CUMULATE window, which savepoints before manifests of version 5 lack."""
+    inserts = [
         f"INSERT INTO sums SELECT {CHANNEL} AS channel, COUNT(*) AS n, "
         f"COUNT(DISTINCT MOD(id, {values})) AS ids, SUM(CAST(id AS BIGINT)) AS total "
         f"FROM g GROUP BY {CHANNEL}",
@@ -40,7 +42,13 @@ def statement_set(values: int) -> str:
         "INSERT INTO tops SELECT k, r, id FROM (SELECT *, "
         "ROW_NUMBER() OVER (PARTITION BY k ORDER BY id DESC) AS r "
         "FROM (SELECT MOD(id, 3) AS k, id FROM g)) WHERE r <= 2",
-    )
+    ]
+    if steps:
+        inserts.append(
+            f"INSERT INTO steps SELECT window_start, window_end, COUNT(DISTINCT MOD(id, {values})) AS ids "
+            "FROM TABLE(CUMULATE(TABLE g, DESCRIPTOR(ts), INTERVAL '30' MINUTE, INTERVAL '1' HOUR)) "
+            "GROUP BY window_start, window_end"
+        )
     return f"EXECUTE STATEMENT SET BEGIN {'; '.join(inserts)}; END"
 
 

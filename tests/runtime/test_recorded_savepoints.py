@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 import sqlite3
 from collections import Counter
+from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
@@ -23,7 +24,14 @@ from tidemill.state.run import RunReader
 from tidemill.state.storage import StateFiles
 
 RECORDED = Path(__file__).parent / "recorded"
-VALUES = {"savepoint-4": 10, "savepoint-5-manifests-3": 10, "savepoint-5-manifests-4": PACKED}
+VALUES = {
+    "savepoint-4": 10,
+    "savepoint-5-manifests-3": 10,
+    "savepoint-5-manifests-4": PACKED,
+    "savepoint-5-manifests-5": PACKED,
+}
+STEPS = {"savepoint-5-manifests-5"}
+"""Their job had the CUMULATE window, too."""
 Rows = dict[str, list[tuple[Any, ...]]]
 
 
@@ -31,8 +39,13 @@ def channel(number: int) -> str:
     return f"a channel with a long name {number % 5}"
 
 
-def expected(values: int) -> Rows:
+def written(name: str) -> str:
+    return statement_set(VALUES[name], steps=name in STEPS)
+
+
+def expected(name: str) -> Rows:
     """The rows of the sinks after all input."""
+    values = VALUES[name]
     ids = range(1, ROWS + 1)
     counts, ends = Counter(n % 7 for n in ids), Counter((n // 36_000 + 1) * 36_000 for n in ids)
     most = {n % 9: n for n in ids}
@@ -47,8 +60,19 @@ def expected(values: int) -> Rows:
             for hour, n in enumerate(ends.values(), 1)
         ],
         "pairs": [(k, counts[k], most[k]) for k in range(7)],
+        "steps": list(_steps(values)) if name in STEPS else [],
         "tops": [(k, r, [n for n in ids if n % 3 == k][-r]) for k in range(3) for r in (1, 2)],
     }
+
+
+def _steps(values: int) -> Iterator[tuple[Any, ...]]:
+    """Of each hour with rows its first half, and all of it."""
+    for hour in range((ROWS - 1) // 36_000 + 1):
+        for half in (1, 2):
+            first, after = hour * 36_000, hour * 36_000 + half * 18_000
+            ids = {n % values for n in range(max(first, 1), min(after, ROWS + 1))}
+            ends = f"1970-01-01 0{hour}:30:00" if half == 1 else f"1970-01-01 0{hour + 1}:00:00"
+            yield f"1970-01-01 0{hour}:00:00", ends, len(ids)
 
 
 def test_which_runs_are_packed() -> None:
@@ -60,13 +84,18 @@ def test_which_runs_are_packed() -> None:
         runs = [run for manifest in held for run in read_manifest(files, manifest).runs]
         schemas = [RunReader.of_run(files, run).table.schema for run in runs]
         packed[name] = sum(any(unpacked_type(f) != f.type for f in schema) for schema in schemas)
-    assert packed == {"savepoint-4": 0, "savepoint-5-manifests-3": 0, "savepoint-5-manifests-4": 1}
+    assert packed == {
+        "savepoint-4": 0,
+        "savepoint-5-manifests-3": 0,
+        "savepoint-5-manifests-4": 1,
+        "savepoint-5-manifests-5": 2,
+    }
 
 
 @pytest.mark.every_case
 @pytest.mark.parametrize("name", VALUES)
 def test_a_job_goes_on(spark: SparkSession, tmp_path: Path, name: str) -> None:
-    statement, wanted = statement_set(VALUES[name]), expected(VALUES[name])
+    statement, wanted = written(name), expected(name)
     options = {}
     if name == "savepoint-4":
         # Window aggregations had two phases then; the other operators go on.
@@ -81,8 +110,8 @@ def test_a_job_goes_on(spark: SparkSession, tmp_path: Path, name: str) -> None:
 
 @pytest.mark.parametrize("name", [name for name in VALUES if "-5-" in name])
 def test_a_job_goes_on_with_another_query(spark: SparkSession, tmp_path: Path, name: str) -> None:
-    changed = statement_set(VALUES[name]).replace("COUNT(*) AS n, COUNT(DISTINCT", "0 AS n, COUNT(DISTINCT")
-    wanted = expected(VALUES[name])
+    changed = written(name).replace("COUNT(*) AS n, COUNT(DISTINCT", "0 AS n, COUNT(DISTINCT")
+    wanted = expected(name)
     wanted["sums"] = [(c, 0, ids, total) for c, _, ids, total in wanted["sums"]]
     session(tmp_path, name).execute_sql(changed).wait()
     assert shown(tmp_path) == wanted
