@@ -86,7 +86,7 @@ def in_process(folder: Path, workers: Workers | None = None) -> Iterator[None]:
         number.number = partition
 
     patches = (
-        patch.object(execution, "spark_application", lambda options: spark),
+        patch.object(execution, "spark_application", lambda options, **_: spark),
         patch.object(request, "job_session", lambda application, settings: spark),
         patch.object(running, "grouped", lambda *_, **__: nullcontext()),
         patch.object(epochs, "resident_workers", lambda context: workers or Workers()),
