@@ -6,6 +6,8 @@ import io
 import os
 import subprocess
 import sys
+import threading
+import time
 from pathlib import Path
 
 import pytest
@@ -167,3 +169,24 @@ def test_a_start_ahead_with_other_settings_is_undone(starts: list[str]) -> None:
     ahead.begin({"spark.app.name": "a"})
     assert ahead.take({"spark.app.name": "b"}) is None
     assert starts[-1] == "undo"
+
+
+def test_threads_of_a_program_start_spark_one_at_a_time(monkeypatch: pytest.MonkeyPatch) -> None:
+    starting, seen = [0], []
+
+    def run(start: session._Start) -> None:
+        starting[0] += 1
+        time.sleep(0.05)
+        seen.append(starting[0])
+        starting[0] -= 1
+        start.done.set()
+
+    monkeypatch.setattr(session._Start, "run", run)
+    monkeypatch.setattr(session._Start, "result", lambda start: None)
+    monkeypatch.setattr(session, "_running", lambda: None)
+    threads = [threading.Thread(target=session.spark_application, args=({},)) for _ in range(3)]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    assert seen == [1, 1, 1]

@@ -169,6 +169,8 @@ class _Ahead:
 _Kind = tuple[str, frozenset[tuple[str, str]]]
 """Of a session: its application and its settings."""
 _AHEAD = _Ahead()
+_STARTING = threading.Lock()
+"""Threads of a program may ask for the application at the same time: one of them starts it."""
 _NO_MASTER = "stopped SparkContext"
 """What Spark comes upon, having given up to wait for its master."""
 _SUBMITTED = "PYSPARK_GATEWAY_PORT"
@@ -195,15 +197,16 @@ def spark_application(options: Mapping[str, str], *, for_epochs: bool = False) -
     if _SUBMITTED in os.environ:
         return _adopted(_submitted(options))
     settings = spark_settings(options)
-    ahead = _AHEAD.take(settings, for_epochs=for_epochs)
-    if ahead is not None:
-        return ahead
-    running = _running()
-    if running is not None:
-        return _adopted(running)
-    start = _Start(settings, has_epochs=for_epochs)
-    start.run()
-    return start.result()
+    with _STARTING:
+        ahead = _AHEAD.take(settings, for_epochs=for_epochs)
+        if ahead is not None:
+            return ahead
+        running = _running()
+        if running is not None:
+            return _adopted(running)
+        start = _Start(settings, has_epochs=for_epochs)
+        start.run()
+        return start.result()
 
 
 def _submitted(options: Mapping[str, str]) -> SparkSession:
