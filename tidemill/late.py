@@ -1,7 +1,7 @@
 """Modules that are loaded when something of them is first used.
 
-A new session, a SELECT of constants or a SHOW needs a tenth of Tidemill's modules. All of them take a second
-of processor time, most of it to make their classes.
+A new session, a SELECT of constants or a SHOW needs less than half of Tidemill's modules. All of them take a
+second of processor time to import, most of it to make their classes.
 """
 
 from __future__ import annotations
@@ -27,8 +27,8 @@ def late(name: str) -> Any:
 
 
 def loaded(name: str) -> ModuleType:
-    """Imports a module without a look for garbage meanwhile, which takes a quarter as long: modules are
-    none."""
+    """Imports a module without garbage collection, which would make it a quarter slower: modules are never
+    garbage."""
     enabled = gc.isenabled()
     gc.disable()
     try:

@@ -107,6 +107,19 @@ def test_a_view_of_something_else_is_refused(env: TableEnvironment) -> None:
         env.create_temporary_view("v", [1])
 
 
+def test_a_table_of_another_environment_is_refused(env: TableEnvironment) -> None:
+    other = TableEnvironment.create()
+    for made, n in ((env, 1), (other, 2)):
+        made.create_temporary_view("t", made.from_elements([(n,)], ["n"]))
+    table = env.from_path("t")
+    with pytest.raises(ValidationError, match="A Table belongs to its TableEnvironment"):
+        other.create_temporary_view("copied", table)
+    with pytest.raises(ValidationError, match="A Table belongs to its TableEnvironment"):
+        other.create_statement_set().add_insert("t", table)
+    env.create_temporary_view("copied", table)
+    assert answer(env, "SELECT n FROM copied") == [(1,)]
+
+
 def test_categories_are_their_values(env: TableEnvironment) -> None:
     frame = pd.DataFrame({"k": pd.Categorical(["a", "b", None, "a"]), "n": [1.5, float("nan"), 2.0, 3.0]})
     table = env.from_pandas(frame)

@@ -137,6 +137,7 @@ class TableEnvironment:
         """Names a Table, a Spark DataFrame or a pandas DataFrame in the current catalog and database."""
         named = self.context.catalogs.qualify(_parts(path))
         if isinstance(table, Table):
+            table.check_belongs(self.context)
             self._create_view(named, table)
         elif isinstance(table, DataFrame):
             fields = dataframe_types.flink_fields(table)

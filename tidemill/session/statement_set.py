@@ -15,9 +15,9 @@ from tidemill.sql.parser import parse_statement
 if TYPE_CHECKING:
     from tidemill.session import binding, explaining, inserts
 else:
+    binding = late("tidemill.session.binding")
     explaining = late("tidemill.session.explaining")
     inserts = late("tidemill.session.inserts")
-    binding = late("tidemill.session.binding")
 
 
 class StatementSet:
@@ -41,6 +41,7 @@ class StatementSet:
         return self
 
     def add_insert(self, table_path: str, table: Table, overwrite: bool = False) -> StatementSet:
+        table.check_belongs(self._context)
         self._inserts.append(table.insert_into(table_path, overwrite))
         return self
 

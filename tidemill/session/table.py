@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING
 
 from pyspark.sql import DataFrame
 
+from tidemill.errors import ValidationError
 from tidemill.late import late
 from tidemill.session.context import SessionContext
 from tidemill.session.result import TableResult
@@ -19,11 +20,11 @@ if TYPE_CHECKING:
 
     from tidemill.session import binding, execution, explaining, inserts, selects
 else:
+    binding = late("tidemill.session.binding")
     execution = late("tidemill.session.execution")
     explaining = late("tidemill.session.explaining")
     inserts = late("tidemill.session.inserts")
     selects = late("tidemill.session.selects")
-    binding = late("tidemill.session.binding")
 
 
 class Table:
@@ -34,6 +35,14 @@ class Table:
         self._context = context
         self.query = query
         self.fields: tuple[Field, ...] = binding.bind(context, query).fields
+
+    def check_belongs(self, context: SessionContext) -> None:
+        """ValidationError if the table is of another environment: there its names may mean other tables."""
+        if context is not self._context:
+            raise ValidationError(
+                "A Table belongs to its TableEnvironment, and cannot be used in another one",
+                hint="Make it there with sql_query(), or pass its rows: to_pandas(), to_spark().",
+            )
 
     def execute(self) -> TableResult:
         """Runs the query. A streaming query is still running when this returns."""

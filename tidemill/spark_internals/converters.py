@@ -1,8 +1,8 @@
 """Lets a call into the JVM go out without PySpark's test utilities.
 
-PySpark asks its converters of NumPy values about each argument of each call. They import those utilities to
-learn whether there is NumPy, and so pandas and half of the standard library: half a second of processor time
-between the start of the JVM and that of Spark's core. With this they are asked about NumPy's values alone.
+PySpark asks its converters of NumPy values about each argument of each call. To learn whether NumPy is there,
+they import the test utilities, which import pandas. This takes half a second of processor time before Spark's
+core can start. With this module they are asked about NumPy's values alone.
 """
 
 from __future__ import annotations

@@ -28,7 +28,7 @@ Schema = str | Sequence[str] | None
 
 
 def is_pandas(rows: object) -> TypeGuard[pd.DataFrame]:
-    """Whether ``rows`` is a pandas frame. Who has one has imported pandas; others need not."""
+    """Whether ``rows`` is a pandas frame. If nothing has imported pandas, there is no frame."""
     pandas = sys.modules.get("pandas")
     return pandas is not None and isinstance(rows, pandas.DataFrame)
 
