@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import datetime as dt
+from collections.abc import Callable
 from decimal import Decimal
 from pathlib import Path
+from typing import Any
 
 import pandas as pd
 import pyarrow as pa
@@ -72,13 +74,25 @@ def test_plain_values_are_one_column(env: TableEnvironment) -> None:
 @pytest.mark.parametrize(
     ("elements", "schema", "message"),
     [
-        ([], None, "needs an element"),
+        ([], None, "needs an element, or a schema"),
+        (5, None, "takes a list of elements, not 5"),
+        ("abc", None, "takes a list of elements, not 'abc'"),
+        ([(1,)], 5, "or ROW<name TYPE, ...>, not 5"),
+        ([(1,)], [5], r"or ROW<name TYPE, ...>, not \[5\]"),
+        ([(1, None)], None, "Column '_2': no value tells its type"),
+        ([(1,), (None,)], "ROW<x INT NOT NULL>", "Column 'x', row 2: NULL does not fit INT NOT NULL"),
+        ([("ab",), ("abcd",)], "ROW<x VARCHAR(3)>", "row 2: a text of length 4 does not fit"),
+        ([(b"abcd",)], "ROW<x VARBINARY(3)>", "row 1: a value of length 4 does not fit"),
+        ([(1,), (300,)], "ROW<x TINYINT>", "Column 'x', row 2: 300 does not fit TINYINT"),
+        ([((1, None),)], "ROW<r ROW<a INT, b INT NOT NULL>>", "Column 'r', row 1: NULL does not fit"),
+        ([([1, None],)], "ROW<a ARRAY<INT NOT NULL>>", "Column 'a', row 1: NULL does not fit"),
+        ([({"a": None},)], "ROW<m MAP<STRING, INT NOT NULL>>", "Column 'm', row 1: NULL does not fit"),
         ([(1,), (1, 2)], None, "not all of one length"),
         ([(1, 2)], ["a"], "The schema has 1 columns, the data has 2"),
-        ([(1, "x"), ("y", 2)], None, "do not fit a type"),
+        ([(1, "x"), ("y", 2)], None, "Column '_1', row 2: 'y' does not fit BIGINT"),
         ([(1, 2)], ["a", "a"], "not unique"),
         ([(1,)], "INT", "not 'INT'"),
-        ([("x",)], "ROW<a INT>", "do not fit a type"),
+        ([("x",)], "ROW<a INT>", "Column 'a', row 1: 'x' does not fit INT"),
     ],
 )
 def test_elements_that_are_no_table(
@@ -86,6 +100,62 @@ def test_elements_that_are_no_table(
 ) -> None:
     with pytest.raises(ValidationError, match=message):
         env.from_elements(elements, schema)
+
+
+def test_nested_elements_get_the_types_of_python(env: TableEnvironment) -> None:
+    span = dt.timedelta(seconds=1.5)
+    table = env.from_elements([({"a": 1}, (1, "x"), [{"b": None}, {"c": 2}], span), (None, None, None, None)])
+    assert [str(f.type) for f in table.fields] == [
+        "MAP<STRING, BIGINT>",
+        "ROW<`_1` BIGINT, `_2` STRING>",
+        "ARRAY<MAP<STRING, BIGINT>>",
+        "INTERVAL SECOND(3)",
+    ]
+    first, second = (tuple(row) for row in table.execute().collect())
+    assert first == ({"a": 1}, (1, "x"), [{"b": None}, {"c": 2}], span)
+    assert second == (None, None, None, None)
+
+
+def test_a_schema_is_kept(env: TableEnvironment) -> None:
+    now = dt.datetime(2024, 1, 1, 0, 0, 0, 123456)
+    table = env.from_elements(
+        [(Decimal("1.005"), now, (1, now), {"a": 2}, None)],
+        "ROW<d DECIMAL(5, 2), t TIMESTAMP(3), r ROW<a INT NOT NULL, t TIMESTAMP(0)>, m MULTISET<STRING>,"
+        " n ROW<a INT NOT NULL>>",
+    )
+    short = now.replace(microsecond=123000)
+    (row,) = table.execute().collect()
+    assert tuple(row) == (Decimal("1.01"), short, (1, now.replace(microsecond=0)), {"a": 2}, None)
+
+
+def test_a_schema_is_enough(env: TableEnvironment) -> None:
+    table = env.from_elements(
+        [], "ROW<t TIMESTAMP(3), m MAP<STRING, INT>, r ROW<a DECIMAL(3, 1)>, v VARCHAR(3)>"
+    )
+    assert [f.name for f in table.fields] == ["t", "m", "r", "v"]
+    assert list(table.execute().collect()) == []
+
+
+def test_a_frame_gets_the_types_of_its_schema(env: TableEnvironment) -> None:
+    frame = pd.DataFrame(
+        {
+            "d": [1, 20],
+            "n": [1.0, None],
+            "m": [{"a": 1}, None],
+            "r": [{"x": 1, "y": "b"}, None],
+            "s": pd.to_timedelta(["1s", None]),
+        }
+    )
+    assert [str(f.type) for f in env.from_pandas(frame[["m", "s"]]).fields] == [
+        "MAP<STRING, BIGINT>",
+        "INTERVAL SECOND(3)",
+    ]
+    schema = "ROW<d DECIMAL(5, 2), n INT, m MAP<STRING, INT>, r ROW<x INT, y STRING>, s INTERVAL SECOND(3)>"
+    first, second = (tuple(row) for row in env.from_pandas(frame, schema).execute().collect())
+    assert first == (Decimal("1.00"), 1, {"a": 1}, (1, "b"), dt.timedelta(seconds=1))
+    assert second == (Decimal("20.00"), None, None, None, None)
+    with pytest.raises(ValidationError, match="Column 'd', row 2: 20 does not fit"):
+        env.from_pandas(frame[["d"]], "ROW<d DECIMAL(3, 2)>")
 
 
 def test_pandas_comes_in_and_goes_out(env: TableEnvironment) -> None:
@@ -102,9 +172,35 @@ def test_pandas_comes_in_and_goes_out(env: TableEnvironment) -> None:
     assert list(env.from_pandas(frame, ["x", "y", "z"]).to_pandas()["z"]) == [1, 2, 3]
 
 
-def test_a_view_of_something_else_is_refused(env: TableEnvironment) -> None:
-    with pytest.raises(ValidationError, match="a Spark or a pandas DataFrame, not <class 'list'>"):
-        env.create_temporary_view("v", [1])
+@pytest.mark.parametrize(
+    ("call", "said"),
+    [
+        (lambda env: env.create(5), "The configuration must be a dict of option texts, not 5"),
+        (
+            lambda env: env.create({"parallelism.default": 1}),
+            "'parallelism.default' must be a text",
+        ),
+        (lambda env: env.create({1: "1"}), "The key of an option must be a text, not 1"),
+        (lambda env: env.get_config().set("parallelism.default", 1), "must be a text, not 1"),
+        (lambda env: env.execute_sql(None), "The statement of execute_sql\\(\\) must be a text, not None"),
+        (lambda env: list(env.execute_script(None)), "must be a text, not None"),
+        (lambda env: env.sql_query(None), "The query of sql_query\\(\\) must be a text, not None"),
+        (lambda env: env.explain_sql(None), "must be a text, not None"),
+        (lambda env: env.explain_sql("SELECT 1", None), "A detail of explain\\(\\) must be a text"),
+        (lambda env: env.sql_query("SELECT 1").explain(None), "A detail of explain\\(\\) must be a text"),
+        (lambda env: env.from_path(None), "must be a text, not None"),
+        (lambda env: env.from_pandas([1, 2]), "takes a pandas DataFrame, not \\[1, 2\\]"),
+        (lambda env: env.create_temporary_view("v", [1]), "a Spark or a pandas DataFrame, not \\[1\\]"),
+        (lambda env: env.create_temporary_view(None, [1]), "A name must be a text, not None"),
+        (lambda env: env.use_database(None), "A name must be a text, not None"),
+        (lambda env: env.create_statement_set().add_insert("b", 5), "must be a Table, not 5"),
+        (lambda env: env.create_statement_set().add_insert_sql(None), "must be a text, not None"),
+        (lambda env: env.sql_query("SELECT 1").execute_insert(None), "The path of a sink must be a text"),
+    ],
+)
+def test_wrong_arguments_are_named(env: TableEnvironment, call: Callable[[Any], object], said: str) -> None:
+    with pytest.raises(ValidationError, match=said):
+        call(env)
 
 
 def test_a_table_of_another_environment_is_refused(env: TableEnvironment) -> None:

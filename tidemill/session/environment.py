@@ -11,7 +11,6 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator, Mapping
 from typing import TYPE_CHECKING, Any
 
-import pyarrow as pa
 from pyspark.sql import DataFrame
 
 from tidemill.catalog.objects import CatalogFunction
@@ -23,10 +22,11 @@ from tidemill.config.unknown_options import unknown_option
 from tidemill.errors import ValidationError
 from tidemill.late import late
 from tidemill.runtime.spark.session import spark_application
-from tidemill.session import dispatch, user_modules
+from tidemill.session import arguments, dispatch, user_modules
+from tidemill.session.arguments import one_of, shown, text
 from tidemill.session.context import UNNAMED, SessionContext
 from tidemill.session.frames import arrow_in, dataframe_types
-from tidemill.session.frames.arrow_in import Schema
+from tidemill.session.frames.arrow_in import ProgramRows, Schema
 from tidemill.session.result import TableResult
 from tidemill.session.settings import EnvironmentSettings
 from tidemill.session.statement_set import StatementSet
@@ -51,7 +51,9 @@ class TableConfig:
         self._context = context
 
     def set(self, key: str, value: str) -> TableConfig:
-        self._context.set_option(key, value)
+        self._context.set_option(
+            text(key, "The key of an option"), text(value, f"The value of option '{key}'")
+        )
         return self
 
     def get(self, key: str, default: str) -> str:
@@ -82,11 +84,13 @@ class TableEnvironment:
         """
         if isinstance(configuration, EnvironmentSettings):
             configuration = configuration.options()
-        given = dict(configuration or {})
+        given = dict(one_of(configuration or {}, Mapping, "The configuration", "a dict of option texts"))
         if runtime_mode:
             given[RUNTIME_MODE.key] = runtime_mode
         for key, value in given.items():
-            options.check_at_set(key, value)
+            options.check_at_set(
+                text(key, "The key of an option"), text(value, f"The value of option '{key}'")
+            )
         context = SessionContext(Configuration(given))
         for key in given:
             context.warn(unknown_option(key))
@@ -97,7 +101,7 @@ class TableEnvironment:
 
         >>> env.execute_sql("SHOW CATALOGS").print()
         """
-        return self.execute(parse_statement(statement))
+        return self.execute(parse_statement(text(statement, "The statement of execute_sql()")))
 
     def execute(self, statement: s.Statement) -> TableResult:
         """Runs a parsed statement, as ``execute_sql`` does."""
@@ -105,7 +109,7 @@ class TableEnvironment:
 
     def execute_script(self, script: str) -> Iterator[TableResult]:
         """The results of a script's statements. Each statement runs when the iteration reaches it."""
-        for statement in parse_script(script):
+        for statement in parse_script(text(script, "The script of execute_script()")):
             yield self.execute(statement)
 
     def sql_query(self, query: str) -> Table:
@@ -113,25 +117,25 @@ class TableEnvironment:
 
         >>> env.sql_query("SELECT * FROM (VALUES (1, 'a')) AS t (n, s)").execute().print()
         """
-        parsed = parse_statement(query)
+        parsed = parse_statement(text(query, "The query of sql_query()"))
         if not isinstance(parsed, s.Query):
             raise ValidationError("sql_query() takes a query: SELECT, VALUES, WITH or a set operation")
         return Table(self.context, parsed)
 
     def from_path(self, path: str) -> Table:
         """A registered table or view as a Table. ``path`` is a name as in SQL, with backquotes if needed."""
-        return self.sql_query(f"SELECT * FROM {path}")
+        return self.sql_query(f"SELECT * FROM {text(path, 'The path of from_path()')}")
 
     def from_pandas(self, frame: pd.DataFrame, schema: Schema = None) -> Table:
         """A pandas frame as a Table. ``schema`` is a list of column names, or ``ROW<name TYPE, ...>``."""
-        return self._unnamed(arrow_in.from_pandas(frame, schema), schema)
+        return self._unnamed(arrow_in.from_pandas(frame, schema))
 
     def from_elements(self, elements: Iterable[Any], schema: Schema = None) -> Table:
         """Tuples, or single values, as a Table. ``schema`` is as in ``from_pandas``.
 
         >>> env.from_elements([(1, "a"), (2, "b")], "ROW<n INT, s STRING>")
         """
-        return self._unnamed(arrow_in.from_elements(elements, schema), schema)
+        return self._unnamed(arrow_in.from_elements(elements, schema))
 
     def create_temporary_view(self, path: str, table: Table | DataFrame | pd.DataFrame) -> None:
         """Names a Table, a Spark DataFrame or a pandas DataFrame in the current catalog and database."""
@@ -143,10 +147,10 @@ class TableEnvironment:
             fields = dataframe_types.flink_fields(table)
             self._register(named, fields, dataframe_types.carrier_frame(table, fields))
         elif arrow_in.is_pandas(table):
-            self._register_arrow(named, arrow_in.from_pandas(table, None), None)
+            self._register_rows(named, arrow_in.from_pandas(table, None))
         else:
             raise ValidationError(
-                f"create_temporary_view() takes a Table, a Spark or a pandas DataFrame, not {type(table)}"
+                f"create_temporary_view() takes a Table, a Spark or a pandas DataFrame, not {shown(table)}"
             )
 
     def _create_view(self, named: ObjectPath, table: Table) -> None:
@@ -156,15 +160,13 @@ class TableEnvironment:
             )
         )
 
-    def _unnamed(self, rows: pa.Table, schema: Schema) -> Table:
+    def _unnamed(self, rows: ProgramRows) -> Table:
         path = self.context.catalogs.qualify((f"{UNNAMED}{len(self.context.frames)}",))
-        self._register_arrow(path, rows, schema)
+        self._register_rows(path, rows)
         return self.from_path(f"`{path.catalog}`.`{path.database}`.`{path.name}`")
 
-    def _register_arrow(self, path: ObjectPath, rows: pa.Table, schema: Schema) -> None:
-        fields = arrow_in.fields_of(rows, schema)
-        spark = spark_application(self.context.configuration)
-        self._register(path, fields, arrow_in.carrier_frame(spark, rows, fields))
+    def _register_rows(self, path: ObjectPath, rows: ProgramRows) -> None:
+        self._register(path, rows.fields, rows.frame(spark_application(self.context.configuration)))
 
     def _register(self, path: ObjectPath, fields: tuple[Field, ...], frame: DataFrame) -> None:
         key = str(path)
@@ -231,8 +233,9 @@ class TableEnvironment:
 
     def explain_sql(self, statement: str, *details: str) -> str:
         """The plans of a query or INSERT, as EXPLAIN prints them. ``details`` are such as CHANGELOG_MODE."""
-        words = ", ".join(details) or "PLAN FOR"
-        result = self.execute_sql(f"EXPLAIN {words} {statement}")
+        words = ", ".join(arguments.details(details)) or "PLAN FOR"
+        explained = text(statement, "The statement of explain_sql()")
+        result = self.execute_sql(f"EXPLAIN {words} {explained}")
         return str(next(result.collect())[0])
 
     def use_catalog(self, name: str) -> None:
@@ -265,6 +268,6 @@ class TableEnvironment:
 
 def _parts(path: str) -> tuple[str, ...]:
     """The parts of a dotted name, backquoted where needed."""
-    parsed = parse_statement(f"DESCRIBE {path}")
+    parsed = parse_statement(f"DESCRIBE {text(path, 'A name')}")
     assert isinstance(parsed, s.Describe)
     return parsed.path

@@ -6,6 +6,8 @@ from typing import TYPE_CHECKING
 
 from tidemill.errors import ValidationError
 from tidemill.late import late
+from tidemill.session import arguments
+from tidemill.session.arguments import one_of, text
 from tidemill.session.context import SessionContext
 from tidemill.session.result import TableResult
 from tidemill.session.table import Table
@@ -34,20 +36,20 @@ class StatementSet:
         self._inserts: list[s.Insert] = []
 
     def add_insert_sql(self, statement: str) -> StatementSet:
-        parsed = parse_statement(statement)
+        parsed = parse_statement(text(statement, "The statement of add_insert_sql()"))
         if not isinstance(parsed, s.Insert):
             raise ValidationError("add_insert_sql() takes an INSERT statement")
         self._inserts.append(parsed)
         return self
 
     def add_insert(self, table_path: str, table: Table, overwrite: bool = False) -> StatementSet:
-        table.check_belongs(self._context)
+        one_of(table, Table, "The table of add_insert()", "a Table").check_belongs(self._context)
         self._inserts.append(table.insert_into(table_path, overwrite))
         return self
 
     def explain(self, *details: str) -> str:
         sinks = [binding.bind_insert(self._context, i) for i in self._inserts]
-        return explaining.text(self._context, sinks, details)
+        return explaining.text(self._context, sinks, arguments.details(details))
 
     def execute(self) -> TableResult:
         """Starts the job and empties the set."""

@@ -9,6 +9,8 @@ from pyspark.sql import DataFrame
 
 from tidemill.errors import ValidationError
 from tidemill.late import late
+from tidemill.session import arguments
+from tidemill.session.arguments import text
 from tidemill.session.context import SessionContext
 from tidemill.session.result import TableResult
 from tidemill.sql import statements as s
@@ -57,7 +59,7 @@ class Table:
     def insert_into(self, table_path: str, overwrite: bool = False) -> s.Insert:
         """The INSERT statement that writes the rows into a table."""
         verb = "OVERWRITE" if overwrite else "INTO"
-        parsed = parse_statement(f"INSERT {verb} {table_path} {self.query.text}")
+        parsed = parse_statement(f"INSERT {verb} {text(table_path, 'The path of a sink')} {self.query.text}")
         assert isinstance(parsed, s.Insert)
         return parsed
 
@@ -72,7 +74,7 @@ class Table:
 
     def explain(self, *details: str) -> str:
         plan = binding.bind(self._context, self.query)
-        return explaining.text(self._context, [plan], details)
+        return explaining.text(self._context, [plan], arguments.details(details))
 
     def print_schema(self) -> None:
         """Prints the columns and their types, as Flink does."""

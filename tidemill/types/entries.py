@@ -30,13 +30,13 @@ def in_order(array: pa.Array, kind: t.LogicalType) -> pa.Array:
         children = [in_order(child, f.type) for child, f in fields]
         return pa.StructArray.from_arrays(children, fields=list(array.type), mask=array.is_null())
     if isinstance(kind, t.ArrayType):
-        return _lists(array, in_order(array.flatten(), kind.element))
+        return with_values(array, in_order(array.flatten(), kind.element))
     assert isinstance(kind, t.MapType | t.MultisetType)
     key, value = (kind.key, kind.value) if isinstance(kind, t.MapType) else (kind.element, t.INT)
     entries = array.flatten()
     keys, values = in_order(entries.field(0), key), in_order(entries.field(1), value)
     inner = pa.StructArray.from_arrays([keys, values], fields=list(array.type.value_type))
-    return by_key(_lists(array, inner))
+    return by_key(with_values(array, inner))
 
 
 def by_key(maps: pa.ListArray) -> pa.ListArray:
@@ -46,11 +46,11 @@ def by_key(maps: pa.ListArray) -> pa.ListArray:
         return maps
     owners = np.repeat(np.arange(len(maps)), _lengths(maps))
     order = np.lexsort((_ranks(entries.field(0)), owners))
-    return _lists(maps, entries.take(pa.array(order)))
+    return with_values(maps, entries.take(pa.array(order)))
 
 
-def _lists(like: pa.ListArray, values: pa.Array) -> pa.ListArray:
-    """``like`` with other values."""
+def with_values(like: pa.ListArray, values: pa.Array) -> pa.ListArray:
+    """The lists ``like`` with other values: as many, in the same order."""
     offsets = pa.array(np.concatenate([[0], np.cumsum(_lengths(like))]), pa.int32())
     return pa.ListArray.from_arrays(offsets, values, type=like.type, mask=like.is_null())
 

@@ -10,14 +10,13 @@ from collections.abc import Callable, Sequence
 from typing import Any
 
 import pyarrow as pa
-import pyarrow.compute as pc
 
+from tidemill.types.declared import at_precision, misfit
 from tidemill.types.entries import in_order
-from tidemill.types.logical import LocalZonedTimestampType, LogicalType, TimestampType
+from tidemill.types.logical import LogicalType
 from tidemill.user_functions.failures import wrong_result
 from tidemill.user_functions.values import carried, from_python, presented_type
 
-_MICROS = 6
 _REFUSED = (pa.ArrowInvalid, pa.ArrowTypeError, pa.ArrowNotImplementedError, OverflowError, TypeError)
 _FAMILIES: tuple[tuple[Callable[[pa.DataType], bool], ...], ...] = (
     (pa.types.is_integer,),
@@ -61,13 +60,12 @@ def from_values(name: str, values: Sequence[Any], kind: LogicalType) -> pa.Array
 
 
 def _finished(name: str, array: pa.Array, kind: LogicalType) -> pa.Array:
-    """``array`` without digits beyond the declared precision, as Flink keeps it, and with the entries of maps
-    in order; NULLs only where allowed."""
-    if not kind.nullable and array.null_count:
-        raise wrong_result(name, str(kind), "NULL")
-    if isinstance(kind, TimestampType | LocalZonedTimestampType) and kind.precision < _MICROS:
-        return pc.floor_temporal(array, 10 ** (_MICROS - kind.precision), "microsecond")
-    return in_order(array, kind)
+    """``array`` without digits beyond the declared precision, and with the entries of maps in order; NULLs
+    only where allowed."""
+    found = misfit(array, kind, lengths=False)
+    if found:
+        raise wrong_result(name, str(kind), found)
+    return in_order(at_precision(array, kind), kind)
 
 
 def _misfit(values: Sequence[Any], kind: LogicalType) -> Any:
