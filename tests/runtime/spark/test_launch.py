@@ -171,6 +171,21 @@ def test_a_start_ahead_with_other_settings_is_undone(starts: list[str]) -> None:
     assert starts[-1] == "undo"
 
 
+def test_ctrl_c_does_not_tear_a_start(monkeypatch: pytest.MonkeyPatch) -> None:
+    """It comes to the main thread. A start that it ends would leave its JVM without an owner."""
+    threads: list[threading.Thread] = []
+
+    def run(start: session._Start) -> None:
+        threads.append(threading.current_thread())
+        start.done.set()
+
+    monkeypatch.setattr(session._Start, "run", run)
+    monkeypatch.setattr(session._Start, "result", lambda start: "started")
+    monkeypatch.setattr(SparkContext, "_active_spark_context", None)
+    assert str(session.spark_application({})) == "started"
+    assert threading.main_thread() not in threads
+
+
 def test_threads_of_a_program_start_spark_one_at_a_time(monkeypatch: pytest.MonkeyPatch) -> None:
     starting, seen = [0], []
 
@@ -182,8 +197,9 @@ def test_threads_of_a_program_start_spark_one_at_a_time(monkeypatch: pytest.Monk
         start.done.set()
 
     monkeypatch.setattr(session._Start, "run", run)
-    monkeypatch.setattr(session._Start, "result", lambda start: None)
+    monkeypatch.setattr(session._Start, "result", lambda start: "started")
     monkeypatch.setattr(session, "_running", lambda: None)
+    monkeypatch.setattr(SparkContext, "_active_spark_context", None)
     threads = [threading.Thread(target=session.spark_application, args=({},)) for _ in range(3)]
     for thread in threads:
         thread.start()
