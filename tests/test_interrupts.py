@@ -6,10 +6,12 @@ import logging
 import signal
 import threading
 from collections.abc import Callable, Iterator
+from pathlib import Path
 
 import pytest
 
 from tidemill.interrupts import can_be_heard, ended_by_interrupt, no_torn_calls_shown
+from tidemill.late import late
 
 LONG = 60.0
 
@@ -101,3 +103,16 @@ def test_what_py4j_says_of_a_torn_call_is_not_shown(capsys: pytest.CaptureFixtur
     finally:
         root.handlers[:] = handlers
     assert capsys.readouterr().err == "ERROR:root:something else\n"
+
+
+def test_an_import_is_not_torn(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.syspath_prepend(tmp_path)
+    (tmp_path / "torn_outside.py").write_text("import torn_inside\nvalue = torn_inside.value\n")
+    (tmp_path / "torn_inside.py").write_text(
+        "import signal\nsignal.raise_signal(signal.SIGINT)\nimport torn_outside\nvalue = 1\n"
+    )
+    module = late("torn_outside")
+    with pytest.raises(KeyboardInterrupt):
+        _ = module.value
+    assert module.value == 1
+    assert signal.getsignal(signal.SIGINT) is signal.default_int_handler

@@ -15,10 +15,10 @@ A test's fixtures decide whether it is fast. Two kinds of tests are thorough, an
   ``@pytest.mark.one_case`` the first one alone.
 
 Tests with random examples make all of them in ``all`` only, and a fifth otherwise (``examples``). Tests that
-go through a list of queries take every fifth otherwise; with ``--share=2/3`` they take every third, beginning
+go through a list of queries take every fifth otherwise; with ``--share=2/6`` they take every sixth, beginning
 with the one that the share names (``sampled``).
 
-Continuous integration adds a share of the thorough tests to the default ones (``--share=2/3``); the share
+Continuous integration adds a share of the thorough tests to the default ones (``--share=2/6``); the share
 changes with the commit.
 """
 

@@ -1,6 +1,6 @@
-"""Ctrl-C while a statement waits for Spark.
+"""Ctrl-C while a statement waits for Spark, or while modules are imported.
 
-The call that waits must not be torn: its connection to the JVM would be lost, Py4J would print a traceback,
+A call that waits must not be torn: its connection to the JVM would be lost, Py4J would print a traceback,
 and what the statement has begun would stay. So the first Ctrl-C raises nothing: it asks the work to end, from
 another thread, and the call comes back with its failure. What is to be cleared away is, on the way out, and
 only then KeyboardInterrupt is raised. A second one is raised at once.
@@ -51,6 +51,24 @@ def ended_by_interrupt(end: Callable[[], object]) -> Iterator[None]:
         signal.signal(signal.SIGINT, before)
     if asked.is_set():
         raise KeyboardInterrupt from None
+
+
+@contextmanager
+def put_off() -> Iterator[None]:
+    """Ctrl-C within is heard at the end. An import torn by it would leave halves of modules, and the
+    next import fails."""
+    before = signal.getsignal(signal.SIGINT)
+    if threading.current_thread() is not threading.main_thread() or not callable(before):
+        yield
+        return
+    heard: list[FrameType | None] = []
+    signal.signal(signal.SIGINT, lambda _number, frame: heard.append(frame))
+    try:
+        yield
+    finally:
+        signal.signal(signal.SIGINT, before)
+        if heard:
+            before(signal.SIGINT, heard[0])
 
 
 @contextmanager

@@ -7,9 +7,12 @@ second of processor time to import, most of it to make their classes.
 from __future__ import annotations
 
 import gc
+import sys
 from importlib import import_module
 from types import ModuleType
 from typing import Any
+
+from tidemill.interrupts import put_off
 
 
 class _Late:
@@ -27,12 +30,15 @@ def late(name: str) -> Any:
 
 
 def loaded(name: str) -> ModuleType:
-    """Imports a module without garbage collection, which would make it a quarter slower: modules are never
-    garbage."""
+    """Imports a module, whole: Ctrl-C is heard after it. Without garbage collection, which would make it a
+    quarter slower: modules are never garbage."""
+    if name in sys.modules:
+        return import_module(name)  # another thread may still be at it
     enabled = gc.isenabled()
     gc.disable()
     try:
-        return import_module(name)
+        with put_off():
+            return import_module(name)
     finally:
         if enabled:
             gc.enable()

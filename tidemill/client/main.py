@@ -12,7 +12,6 @@ import os
 import signal
 import sys
 from collections.abc import Sequence
-from importlib import import_module
 from types import FrameType
 from typing import Any
 
@@ -79,9 +78,9 @@ def _run(parsed: argparse.Namespace, *, ahead: bool) -> int:
     elif parsed.module == _SHELL and parsed.file:
         raise ValidationError("-f is for --gateway: 'tidemill run FILE' runs a script here.")
     if parsed.module == _RUN and parsed.format == "table":
-        import_module("tidemill.client.script").check_scripts(*parsed.init, *parsed.files)
+        loaded("tidemill.client.script").check_scripts(*parsed.init, *parsed.files)
     if ahead and parsed.spark:
-        import_module(_SPARK).start_ahead(parsed.options)
+        loaded(_SPARK).start_ahead(parsed.options)
     status: int = getattr(loaded(parsed.module), parsed.function)(parsed)
     if ahead:
         gc.freeze()  # the process ends without a look for garbage
@@ -391,7 +390,7 @@ class _Version(argparse.Action):
         values: object,
         option_string: str | None = None,
     ) -> None:
-        print(f"tidemill {import_module('importlib.metadata').version('tidemill')}")
+        print(f"tidemill {loaded('importlib.metadata').version('tidemill')}")
         parser.exit()
 
 
