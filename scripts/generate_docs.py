@@ -73,8 +73,8 @@ def options_page() -> str:
         "Set an option with `SET 'key' = 'value';`, `-D key=value`, or `TableEnvironment.create({...})`.\n"
         "If Flink has the option, the key is Flink's; other keys start with `tidemill.`.\n"
         "An unknown key is accepted and kept, with a warning.\n"
-        "Options `spark.*` go to Spark when its application starts. The options of tables are\n"
-        "[connector options](connector-options.md).\n"
+        "Options `spark.*` go to Spark when its application starts. If one is set later, there is a "
+        "warning.\nThe options of tables are [connector options](connector-options.md).\n"
     )
     for area in options.AREAS:
         rows = ((f"`{o.key}`", _default(o), _type(o), o.doc) for o in area.options)

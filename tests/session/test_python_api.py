@@ -316,3 +316,13 @@ def test_a_failing_job_fails_its_future(spark: SparkSession) -> None:
 def test_arrow_types_without_a_word_are_refused(env: TableEnvironment) -> None:
     with pytest.raises(ValidationError, match="has no counterpart"):
         env.from_pandas(pd.DataFrame({"a": pd.arrays.ArrowExtensionArray(pa.array([1], pa.uint64()))}))
+
+
+def test_an_option_of_spark_that_comes_too_late_is_told(env: TableEnvironment, spark: SparkSession) -> None:
+    running = str(spark.sparkContext.master)
+    env.get_config().set("spark.master", running)
+    assert env.context.warnings == []
+    env.execute_sql("SET 'tidemill.spark.executor.memory' = '3g'")
+    assert env.context.warnings == [
+        "Spark runs already: 'spark.executor.memory' = '3g' has no effect until the program starts again."
+    ]

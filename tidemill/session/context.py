@@ -29,7 +29,7 @@ from tidemill.functions import registry
 from tidemill.functions.api import AggregateFunction, ScalarFunction
 from tidemill.late import late
 from tidemill.runtime.events import JobEvent, unheard
-from tidemill.runtime.spark.session import spark_application
+from tidemill.runtime.spark.session import spark_application, too_late
 from tidemill.session import user_modules
 from tidemill.session.catalogs import from_spark, of_savepoint, outside, stored
 from tidemill.session.catalogs.locations import Place, catalog_store, own_catalogs_url
@@ -226,7 +226,12 @@ class SessionContext:
         options.check_at_set(key, value)
         self.permissions.check_option(key, value)
         self.configuration = self.configuration.with_value(key, value)
+        self.warn_of(key, value)
+
+    def warn_of(self, key: str, value: str) -> None:
+        """Warns of an option that changes nothing."""
         self.warn(unknown_option(key))
+        self.warn(too_late(key, value))
 
     def warn(self, text: str) -> None:
         """Tells the user something that is no error, once a session; '' is nothing. It goes to the logger

@@ -18,7 +18,6 @@ from tidemill.catalog.table import CatalogFrame, CatalogView, ObjectPath
 from tidemill.config import registry as options
 from tidemill.config.execution_options import RUNTIME_MODE
 from tidemill.config.option import Configuration
-from tidemill.config.unknown_options import unknown_option
 from tidemill.errors import ValidationError
 from tidemill.late import late
 from tidemill.runtime.spark.session import spark_application
@@ -92,8 +91,8 @@ class TableEnvironment:
                 text(key, "The key of an option"), text(value, f"The value of option '{key}'")
             )
         context = SessionContext(Configuration(given))
-        for key in given:
-            context.warn(unknown_option(key))
+        for key, value in given.items():
+            context.warn_of(key, value)
         return cls(context)
 
     def execute_sql(self, statement: str) -> TableResult:

@@ -150,6 +150,10 @@ class _Ahead:
                 self._start = _Start(settings, has_epochs=for_epochs)
                 threading.Thread(target=self._start.run, name="tidemill-start", daemon=True).start()
 
+    @property
+    def under_way(self) -> bool:
+        return self._start is not None
+
     def take(self, settings: Mapping[str, str], *, for_epochs: bool = False) -> SparkSession | None:
         """The session that was begun; None where none was, or only one with other settings."""
         with self._lock:
@@ -236,6 +240,18 @@ def _running() -> SparkSession | None:
     if active is not None:
         return active
     return None if active_context() is None else SparkSession.builder.getOrCreate()
+
+
+def too_late(key: str, value: str) -> str:
+    """The warning for an option of Spark's that the running application was started without; '' for other
+    options, and before the start."""
+    context, given = active_context(), spark_options({key: value})
+    if not given or context is None or _AHEAD.under_way:
+        return ""
+    (name,) = given
+    if context.getConf().get(name) == value:
+        return ""
+    return f"Spark runs already: '{name}' = '{value}' has no effect until the program starts again."
 
 
 def unless_given(application: SparkSession, settings: Mapping[str, str]) -> dict[str, str]:
