@@ -92,6 +92,9 @@ def test_plain_values_are_one_column(env: TableEnvironment) -> None:
         ([(1, "x"), ("y", 2)], None, "Column '_1', row 2: 'y' does not fit BIGINT"),
         ([(1, 2)], ["a", "a"], "not unique"),
         ([(1,)], "INT", "not 'INT'"),
+        ([{"a": 1}, (1,)], None, "some elements are dicts"),
+        ([{"a": 1, "b": 2}], ["a"], "the schema has no column 'b'"),
+        ([{"a": 1, 2: 3}], None, "Column names must be texts"),
         ([("x",)], "ROW<a INT>", "Column 'a', row 1: 'x' does not fit INT"),
     ],
 )
@@ -114,6 +117,14 @@ def test_nested_elements_get_the_types_of_python(env: TableEnvironment) -> None:
     first, second = (tuple(row) for row in table.execute().collect())
     assert first == ({"a": 1}, (1, "x"), [{"b": None}, {"c": 2}], span)
     assert second == (None, None, None, None)
+
+
+def test_dicts_are_rows_by_their_keys(env: TableEnvironment) -> None:
+    table = env.from_elements([{"a": 1, "b": "x"}, {"b": "y", "a": 2}, {"a": 3}])
+    assert [f.name for f in table.fields] == ["a", "b"]
+    assert sorted(tuple(row) for row in table.execute().collect()) == [(1, "x"), (2, "y"), (3, None)]
+    typed = env.from_elements([{"b": "x", "a": 1}], "ROW<a INT, b STRING>")
+    assert [tuple(row) for row in typed.execute().collect()] == [(1, "x")]
 
 
 def test_a_schema_is_kept(env: TableEnvironment) -> None:
@@ -169,6 +180,7 @@ def test_pandas_comes_in_and_goes_out(env: TableEnvironment) -> None:
         ("a", 4, dt.datetime(2024, 1, 1)),
         ("b", 2, dt.datetime(2024, 1, 2)),
     ]
+    assert [f.name for f in env.from_pandas(frame, frame.columns).fields] == ["k", "seen", "n"]
     assert list(env.from_pandas(frame, ["x", "y", "z"]).to_pandas()["z"]) == [1, 2, 3]
 
 

@@ -67,13 +67,19 @@ def from_pandas(frame: pd.DataFrame, schema: Schema) -> ProgramRows:
 
 
 def from_elements(elements: Iterable[Any], schema: Schema) -> ProgramRows:
-    """Tuples, lists or dicts of one length, or plain values for one column; unnamed columns are ``_1``, …
+    """Tuples or lists of one length, or plain values for one column; unnamed columns are ``_1``, …
 
-    Without declared types a dict inside an element is a MAP, a list an ARRAY, a tuple a ROW.
+    Of dicts the keys are columns; a key that a dict lacks is NULL there. Without declared types a dict inside
+    an element is a MAP, a list an ARRAY, a tuple a ROW.
     """
     if not isinstance(elements, Iterable) or isinstance(elements, str | bytes | Mapping):
         raise ValidationError(f"from_elements() takes a list of elements, not {shown(elements)}")
-    rows = [tuple(e.values()) if isinstance(e, Mapping) else _row(e) for e in elements]
+    rows = list(elements)
+    if rows and all(isinstance(row, Mapping) for row in rows):
+        return _rows_of_dicts(rows, schema)
+    if any(isinstance(row, Mapping) for row in rows):
+        raise ValidationError("from_elements(): some elements are dicts, others are not")
+    rows = [_row(row) for row in rows]
     if not rows and not isinstance(schema, str):
         raise ValidationError(
             "from_elements() needs an element, or a schema ROW<name TYPE, ...> with the types"
@@ -83,6 +89,15 @@ def from_elements(elements: Iterable[Any], schema: Schema) -> ProgramRows:
     width = len(rows[0]) if rows else len(_declared(schema) or ())
     columns = list(zip(*rows, strict=True)) or [()] * width
     return _rows([f"_{i}" for i in range(1, width + 1)], columns, schema)
+
+
+def _rows_of_dicts(rows: Sequence[Mapping[str, Any]], schema: Schema) -> ProgramRows:
+    keys = list(dict.fromkeys(chain.from_iterable(rows)))
+    names = _schema_names(schema) or keys
+    other = next((key for key in keys if key not in names), None)
+    if other is not None:
+        raise ValidationError(f"from_elements(): the schema has no column {shown(other)}")
+    return _rows(names, [[row.get(name) for row in rows] for name in names], schema)
 
 
 def _row(element: Any) -> tuple[Any, ...]:
@@ -112,24 +127,30 @@ def _narrow(kind: pa.DataType) -> pa.DataType:
 
 def _rows(names: Sequence[str], columns: Sequence[Cells], schema: Schema) -> ProgramRows:
     declared = _declared(schema)
-    if declared is not None:
-        names = [f.name for f in declared]
-    elif schema is not None:
-        names = list(schema)
+    names = _schema_names(schema) or names
     if len(names) != len(columns):
         raise ValidationError(f"The schema has {len(names)} columns, the data has {len(columns)}")
+    if not all(isinstance(name, str) for name in names):
+        raise ValidationError(f"Column names must be texts, not {shown(names)}")
     if len(set(names)) != len(names):
         raise ValidationError(f"Column names are not unique: {names}")
     fields = declared or tuple(starmap(_inferred_field, zip(names, columns, strict=True)))
     return ProgramRows(fields, tuple(starmap(_column, zip(fields, columns, strict=True))))
 
 
+def _schema_names(schema: Schema) -> list[str]:
+    declared = _declared(schema)
+    if declared is not None:
+        return [f.name for f in declared]
+    return [] if schema is None else list(schema)
+
+
 def _declared(schema: Schema) -> tuple[t.Field, ...] | None:
     parsed = parse_type(schema) if isinstance(schema, str) else None
     if isinstance(parsed, t.RowType):
         return tuple(parsed.fields)
-    named = isinstance(schema, list | tuple) and all(isinstance(name, str) for name in schema)
-    if schema is None or named:
+    names = isinstance(schema, Iterable) and not isinstance(schema, str)
+    if schema is None or (names and all(isinstance(name, str) for name in schema)):
         return None
     raise ValidationError(f"A schema is a list of names or ROW<name TYPE, ...>, not {shown(schema)}")
 
@@ -208,7 +229,6 @@ def _cast(array: pa.Array, target: pa.DataType) -> pa.Array:
     if pa.types.is_null(array.type):
         return pa.nulls(len(array), target)
     if pa.types.is_integer(array.type) and pa.types.is_decimal(target):
-        array = array.cast(
-            pa.decimal256(_WIDEST_DECIMAL, target.scale)
-        )  # Arrow asks for room for any integer
+        # Arrow asks for a type that has room for any integer.
+        array = array.cast(pa.decimal256(_WIDEST_DECIMAL, target.scale))
     return array.cast(target)
