@@ -98,6 +98,12 @@ def test_decimals_are_rounded_half_up_and_rows_taken_by_position() -> None:
     assert row((), 1).to_pylist() == [{"a": 1, "b": "x"}]
 
 
+def test_digits_beyond_the_precision_go_in_nested_values_too() -> None:
+    late = dt.datetime(2024, 1, 1, 0, 0, 0, 123456)
+    made = scalar(lambda: [{"t": late}, None, {"t": None}], "ARRAY<ROW<t TIMESTAMP(3)>>")
+    assert made((), 1).to_pylist() == [[{"t": late.replace(microsecond=123000)}, None, {"t": None}]]
+
+
 def test_arrays_of_the_same_family_fit() -> None:
     narrow = scalar(lambda x: x.cast(pa.int32()), "BIGINT", "BIGINT", vectorized=True)
     assert narrow((pa.array([1, None]),), 2).equals(pa.array([1, None], pa.int64()))
@@ -112,6 +118,10 @@ WRONG: list[tuple[BoundScalar, str]] = [
     (scalar(lambda x: "seven", "BIGINT", "BIGINT"), r"f returned 'seven' of type str; expected BIGINT"),
     (scalar(lambda x: 2**40, "INT", "BIGINT"), r"f returned 1099511627776 of type int; expected INT"),
     (scalar(lambda x: None, "INT NOT NULL", "BIGINT"), r"f returned NULL; expected INT NOT NULL"),
+    (
+        scalar(lambda x: [{"a": None}], "ARRAY<ROW<a INT NOT NULL>>", "BIGINT"),
+        r"f returned NULL; expected ARRAY<ROW<`a` INT NOT NULL>>",
+    ),
     (scalar(lambda x: (1,), "ROW<a INT, b INT>", "BIGINT"), r"f returned \(1,\) of type tuple; expected ROW"),
     (scalar(lambda x: {"A": 1}, "ROW<a INT>", "BIGINT"), r"f returned \{'A': 1\} of type dict; expected ROW"),
     (
