@@ -4,11 +4,13 @@ from __future__ import annotations
 
 import io
 import os
+import signal
 import subprocess
 import sys
 import threading
 import time
 from pathlib import Path
+from types import SimpleNamespace
 
 import pytest
 from pyspark import SparkContext
@@ -171,19 +173,28 @@ def test_a_start_ahead_with_other_settings_is_undone(starts: list[str]) -> None:
     assert starts[-1] == "undo"
 
 
-def test_ctrl_c_does_not_tear_a_start(monkeypatch: pytest.MonkeyPatch) -> None:
-    """It comes to the main thread. A start that it ends would leave its JVM without an owner."""
-    threads: list[threading.Thread] = []
+def test_ctrl_c_ends_the_jvm_that_starts(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(launch, "java_program", lambda: "java")
+    monkeypatch.setattr(launch, "archive_of", lambda java, home: None)
+    before = signal.signal(signal.SIGINT, signal.default_int_handler)
+    interrupted, jvms = threading.Event(), list[subprocess.Popen[bytes]]()
 
-    def run(start: session._Start) -> None:
-        threads.append(threading.current_thread())
-        start.done.set()
+    def start(_settings: object, _errors: int) -> SimpleNamespace:
+        signal.pthread_kill(threading.main_thread().ident or 0, signal.SIGINT)
+        assert interrupted.wait(60)
+        jvms.append(subprocess.Popen(["cat"], stdin=subprocess.PIPE))
+        return SimpleNamespace(proc=jvms[0])
 
-    monkeypatch.setattr(session._Start, "run", run)
-    monkeypatch.setattr(session._Start, "result", lambda start: "started")
-    monkeypatch.setattr(SparkContext, "_active_spark_context", None)
-    assert str(session.spark_application({})) == "started"
-    assert threading.main_thread() not in threads
+    monkeypatch.setattr(launch, "start_jvm", start)
+    try:
+        with pytest.raises(KeyboardInterrupt):
+            launch.launch({})
+    finally:
+        signal.signal(signal.SIGINT, before)
+    interrupted.set()
+    (launching,) = (t for t in threading.enumerate() if t.name == "tidemill-launch")
+    launching.join()
+    assert jvms[0].wait(60) == 0
 
 
 def test_threads_of_a_program_start_spark_one_at_a_time(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -197,9 +208,8 @@ def test_threads_of_a_program_start_spark_one_at_a_time(monkeypatch: pytest.Monk
         start.done.set()
 
     monkeypatch.setattr(session._Start, "run", run)
-    monkeypatch.setattr(session._Start, "result", lambda start: "started")
+    monkeypatch.setattr(session._Start, "result", lambda start: None)
     monkeypatch.setattr(session, "_running", lambda: None)
-    monkeypatch.setattr(SparkContext, "_active_spark_context", None)
     threads = [threading.Thread(target=session.spark_application, args=({},)) for _ in range(3)]
     for thread in threads:
         thread.start()

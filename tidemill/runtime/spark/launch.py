@@ -15,7 +15,9 @@ import shutil
 import subprocess
 import sys
 import threading
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
+from concurrent.futures import Future
+from functools import partial
 from typing import Any
 
 from pyspark.errors import PySparkRuntimeError
@@ -57,7 +59,7 @@ def launch(settings: Mapping[str, str]) -> Any:
     told = {**settings, JAVA_OPTIONS: _java_options(settings.get(JAVA_OPTIONS, ""), archive)}
     errors = _ErrorStream()
     try:
-        gateway = start_jvm(told, errors.writing_end)
+        gateway = _waited_for(partial(start_jvm, told, errors.writing_end))
     except PySparkRuntimeError as e:
         if archive is not None:
             archive.discard()
@@ -67,6 +69,30 @@ def launch(settings: Mapping[str, str]) -> Any:
     errors.opened()
     watch(gateway)
     return gateway
+
+
+def _waited_for(start: Callable[[], Any]) -> Any:
+    """The gateway that ``start`` gives in another thread. Ctrl-C ends the wait alone: a torn launcher of
+    PySpark's leaves a JVM that never ends. A JVM that nobody waits for ends when its input is closed."""
+    started: Future[Any] = Future()
+
+    def run() -> None:
+        try:
+            started.set_result(start())
+        except BaseException as e:  # raised again where somebody waits
+            started.set_exception(e)
+
+    try:
+        threading.Thread(target=run, name="tidemill-launch", daemon=True).start()
+        return started.result()
+    except KeyboardInterrupt:
+        started.add_done_callback(_end_unwanted)
+        raise
+
+
+def _end_unwanted(started: Future[Any]) -> None:
+    if started.exception() is None:
+        started.result().proc.stdin.close()
 
 
 def _java_options(given: str, archive: ClassArchive | None) -> str:

@@ -137,17 +137,16 @@ class _Start:
 
 
 class _Ahead:
-    """The start that is under way, maybe begun before anybody needed it. It has a thread of its own: a Ctrl-C
-    there would leave a JVM that nobody ends."""
+    """The start that has been begun before anybody needed it."""
 
     def __init__(self) -> None:
         self._start: _Start | None = None
         self._lock = threading.Lock()
 
-    def begin(self, settings: Mapping[str, str], *, for_epochs: bool = False) -> None:
+    def begin(self, settings: Mapping[str, str]) -> None:
         with self._lock:
             if self._start is None and active_context() is None:
-                self._start = _Start(settings, has_epochs=for_epochs)
+                self._start = _Start(settings)
                 threading.Thread(target=self._start.run, name="tidemill-start", daemon=True).start()
 
     @property
@@ -209,10 +208,9 @@ def spark_application(options: Mapping[str, str], *, for_epochs: bool = False) -
         running = _running()
         if running is not None:
             return _adopted(running)
-        _AHEAD.begin(settings, for_epochs=for_epochs)
-        started = _AHEAD.take(settings, for_epochs=for_epochs)
-        assert started is not None
-        return started
+        start = _Start(settings, has_epochs=for_epochs)
+        start.run()
+        return start.result()
 
 
 def _submitted(options: Mapping[str, str]) -> SparkSession:
