@@ -7,13 +7,15 @@ loaded when its command line is known to be right, while Spark starts in a threa
 from __future__ import annotations
 
 import argparse
+import atexit
 import gc
 import os
 import signal
 import sys
 from collections.abc import Sequence
+from contextlib import suppress
 from types import FrameType
-from typing import Any
+from typing import Any, NoReturn
 
 from tidemill.client.command_options import command_options, gateway_of
 from tidemill.errors import TidemillError, ValidationError
@@ -48,7 +50,20 @@ def main(arguments: Sequence[str] | None = None) -> int:
         return 1
     except KeyboardInterrupt:
         sys.stderr.write("Stopped.\n")
-        return TERMINATED if terminated.heard else INTERRUPTED
+        status = TERMINATED if terminated.heard else INTERRUPTED
+        if arguments is None:
+            _leave(status)
+        return status
+
+
+def _leave(status: int) -> NoReturn:
+    """Ends the process, after what is registered for its end, but without Python's own end: that crashes if
+    a stopped thread is still in native code."""
+    atexit._run_exitfuncs()
+    for stream in (sys.stdout, sys.stderr):
+        with suppress(OSError):  # nobody may read it any more
+            stream.flush()
+    os._exit(status)
 
 
 class _Terminated:
