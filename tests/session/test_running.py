@@ -3,6 +3,9 @@
 from __future__ import annotations
 
 import io
+import signal
+import tempfile
+import threading
 from pathlib import Path
 
 import pytest
@@ -190,3 +193,25 @@ def test_a_batch_has_windows_by_any_time(session: TableEnvironment) -> None:
     session.execute_sql("SET 'execution.runtime-mode' = 'batch'")
     session.execute_sql("CREATE TEMPORARY VIEW t AS SELECT TIMESTAMP '2020-01-01' AS ts")
     assert ask(session, WINDOWS) == [(2,)]
+
+
+def test_ctrl_c_ends_a_query_and_its_state_goes(
+    session: TableEnvironment, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(tempfile, "tempdir", str(tmp_path))
+    before = signal.signal(signal.SIGINT, signal.default_int_handler)
+    session.execute_sql("CREATE TABLE slow (n INT) WITH ('connector' = 'datagen', 'rows-per-second' = '1')")
+    result = session.execute_sql("SELECT COUNT(*) FROM slow")
+    rows = result.collect()
+    next(rows)
+    assert result.job is not None
+    assert list(tmp_path.glob("tidemill-*/state")) != []
+    interrupt = threading.Timer(0.1, signal.pthread_kill, (threading.main_thread().ident, signal.SIGINT))
+    interrupt.start()
+    try:
+        with pytest.raises(KeyboardInterrupt):
+            list(rows)
+    finally:
+        signal.signal(signal.SIGINT, before)
+    result.job.wait()
+    assert list(tmp_path.glob("tidemill-*/state")) == []

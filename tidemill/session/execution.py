@@ -9,7 +9,7 @@ from __future__ import annotations
 import queue
 import threading
 from collections.abc import Callable, Iterator, Sequence
-from contextlib import contextmanager, nullcontext
+from contextlib import contextmanager, nullcontext, suppress
 from dataclasses import dataclass, field, replace
 from functools import partial
 
@@ -56,6 +56,8 @@ from tidemill.types.physical import quote
 
 QUEUED_EPOCHS = 4
 _POLL_SECONDS = 0.05
+_LAST_SECONDS = 3.0
+"""How long Ctrl-C waits for the end of an epoch; a second Ctrl-C does not."""
 
 
 def run_query(context: SessionContext, plan: n.LogicalNode, optimized: n.LogicalNode) -> TableResult:
@@ -265,11 +267,19 @@ class QueryJob:
         raise NotSupportedError("Savepoints of queries are not supported: only INSERTs keep their state.")
 
     def epochs(self) -> Iterator[pa.Table]:
-        """The rows of each epoch, until the job ends. Raises the job's error after the committed rows."""
-        while True:
-            running = self.job.is_running()
-            epoch = self.rows.take(wait=running)
-            if epoch is not None:
-                yield epoch
-            elif not running:
-                return self.job.wait()
+        """The rows of each epoch, until the job ends. Raises the job's error after the committed rows.
+        Ctrl-C ends the job, and its temporary state goes."""
+        try:
+            while True:
+                running = self.job.is_running()
+                epoch = self.rows.take(wait=running)
+                if epoch is not None:
+                    yield epoch
+                elif not running:
+                    return self.job.wait()
+        except KeyboardInterrupt:
+            self.rows.closed.set()
+            self.stop()
+            with suppress(TimeoutError, TidemillError):
+                self.job.wait(_LAST_SECONDS)
+            raise
