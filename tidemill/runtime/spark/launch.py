@@ -75,19 +75,23 @@ def _waited_for(start: Callable[[], Any]) -> Any:
     """The gateway that ``start`` gives in another thread. Ctrl-C ends the wait alone: a torn launcher of
     PySpark's leaves a JVM that never ends. A JVM that nobody waits for ends when its input is closed."""
     started: Future[Any] = Future()
-
-    def run() -> None:
-        try:
-            started.set_result(start())
-        except BaseException as e:  # raised again where somebody waits
-            started.set_exception(e)
-
     try:
-        threading.Thread(target=run, name="tidemill-launch", daemon=True).start()
+        threading.Thread(target=_settle, args=(started, start), name="tidemill-launch", daemon=True).start()
         return started.result()
     except KeyboardInterrupt:
         started.add_done_callback(_end_unwanted)
         raise
+    finally:
+        del started
+
+
+def _settle(started: Future[Any], start: Callable[[], Any]) -> None:
+    try:
+        started.set_result(start())
+    except BaseException as e:  # raised again where somebody waits
+        started.set_exception(e)
+    finally:
+        del started  # an error knows this frame: it would keep itself, and what it is about
 
 
 def _end_unwanted(started: Future[Any]) -> None:
