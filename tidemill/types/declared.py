@@ -8,12 +8,14 @@ columns whose types limit something.
 from __future__ import annotations
 
 from collections.abc import Iterator
+from functools import cache
 
 import pyarrow as pa
 import pyarrow.compute as pc
 
 from tidemill.types import logical as t
-from tidemill.types.entries import with_values
+from tidemill.types.entries import with_parts
+from tidemill.types.values import parts
 
 _MICROS = 6
 
@@ -21,17 +23,17 @@ _MICROS = 6
 def misfit(array: pa.Array, kind: t.LogicalType, *, lengths: bool) -> str:
     """What does not fit the type: 'NULL', or 'a text of length 4'; '' if all values fit. ``lengths``: whether
     to look for texts and bytes that are too long, which Flink lets pass."""
+    if not _is_limited(kind, lengths):
+        return ""
     if not kind.nullable and array.null_count:
         return "NULL"
     if lengths and isinstance(kind, t.LengthType):
         return _too_long(array, kind)
-    found = (misfit(values, part, lengths=lengths) for values, part in _parts(array, kind))
+    found = (misfit(values, part, lengths=lengths) for values, part in _inside(array, kind))
     return next(filter(None, found), "")
 
 
 def _too_long(array: pa.Array, kind: t.LengthType) -> str:
-    if kind.length == t.MAX_LENGTH:
-        return ""
     name, size = (
         ("text", pc.utf8_length) if isinstance(kind, t.CHARACTER_TYPES) else ("value", pc.binary_length)
     )
@@ -39,29 +41,34 @@ def _too_long(array: pa.Array, kind: t.LengthType) -> str:
     return f"a {name} of length {longest}" if longest > kind.length else ""
 
 
-def _parts(array: pa.Array, kind: t.LogicalType) -> Iterator[tuple[pa.Array, t.LogicalType]]:
-    """The values inside of those that are not NULL."""
-    if isinstance(kind, t.RowType):
-        there = array.filter(array.is_valid())
-        yield from ((there.field(i), f.type) for i, f in enumerate(kind.fields))
-    elif isinstance(kind, t.ArrayType):
+def _inside(array: pa.Array, kind: t.LogicalType) -> Iterator[tuple[pa.Array, t.LogicalType]]:
+    """The values in those that are not NULL."""
+    if isinstance(kind, t.ArrayType):
         yield array.flatten(), kind.element
-    elif isinstance(kind, t.MapType | t.MultisetType):
-        entries = array.flatten()
-        yield entries.field(0), kind.key if isinstance(kind, t.MapType) else kind.element
-        if isinstance(kind, t.MapType):
-            yield entries.field(1), kind.value
+    elif types := parts(kind):
+        rows = array.filter(array.is_valid()) if isinstance(kind, t.RowType) else array.flatten()
+        yield from ((rows.field(i), part) for i, part in enumerate(types))
 
 
 def at_precision(array: pa.Array, kind: t.LogicalType) -> pa.Array:
     """``array`` without digits of seconds beyond the precision of TIMESTAMP and TIMESTAMP_LTZ, as Flink keeps
     it; in rows and arrays, too."""
-    if isinstance(kind, t.TimestampType | t.LocalZonedTimestampType) and kind.precision < _MICROS:
+    if not _drops_digits(kind):
+        return array
+    if isinstance(kind, t.TimestampType | t.LocalZonedTimestampType):
         return pc.floor_temporal(array, 10 ** (_MICROS - kind.precision), "microsecond")
-    if isinstance(kind, t.RowType):
-        parts = zip(array.flatten(), kind.fields, strict=True)
-        children = [at_precision(values, f.type) for values, f in parts]
-        return pa.StructArray.from_arrays(children, fields=list(array.type), mask=array.is_null())
-    if isinstance(kind, t.ArrayType):
-        return with_values(array, at_precision(array.flatten(), kind.element))
-    return array
+    return with_parts(array, kind, at_precision)
+
+
+@cache
+def _drops_digits(kind: t.LogicalType) -> bool:
+    if isinstance(kind, t.TimestampType | t.LocalZonedTimestampType):
+        return kind.precision < _MICROS
+    return isinstance(kind, t.RowType | t.ArrayType) and any(map(_drops_digits, parts(kind)))
+
+
+@cache
+def _is_limited(kind: t.LogicalType, lengths: bool) -> bool:
+    """Whether a carrier can hold what the type excludes."""
+    has_length = lengths and isinstance(kind, t.LengthType) and kind.length < t.MAX_LENGTH
+    return not kind.nullable or has_length or any(_is_limited(part, lengths) for part in parts(kind))

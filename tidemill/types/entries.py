@@ -10,6 +10,7 @@ Cost: a sort of a column's entries; none for types without maps.
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import Any
 
 import numpy as np
@@ -25,18 +26,26 @@ def in_order(array: pa.Array, kind: t.LogicalType) -> pa.Array:
     """Carriers of ``kind`` with all entries of maps, at any depth, in order."""
     if not has_maps(kind):
         return array
-    if isinstance(kind, t.RowType):
-        fields = zip(array.flatten(), kind.fields, strict=True)
-        children = [in_order(child, f.type) for child, f in fields]
-        return pa.StructArray.from_arrays(children, fields=list(array.type), mask=array.is_null())
-    if isinstance(kind, t.ArrayType):
-        return with_values(array, in_order(array.flatten(), kind.element))
+    if isinstance(kind, t.RowType | t.ArrayType):
+        return with_parts(array, kind, in_order)
     assert isinstance(kind, t.MapType | t.MultisetType)
     key, value = (kind.key, kind.value) if isinstance(kind, t.MapType) else (kind.element, t.INT)
     entries = array.flatten()
     keys, values = in_order(entries.field(0), key), in_order(entries.field(1), value)
     inner = pa.StructArray.from_arrays([keys, values], fields=list(array.type.value_type))
-    return by_key(with_values(array, inner))
+    return by_key(_with_values(array, inner))
+
+
+def with_parts(
+    array: pa.Array, kind: t.LogicalType, change: Callable[[pa.Array, t.LogicalType], pa.Array]
+) -> pa.Array:
+    """Rows and arrays with ``change`` made of the values in them."""
+    if isinstance(kind, t.RowType):
+        fields = zip(array.flatten(), kind.fields, strict=True)
+        children = [change(child, f.type) for child, f in fields]
+        return pa.StructArray.from_arrays(children, fields=list(array.type), mask=array.is_null())
+    assert isinstance(kind, t.ArrayType)
+    return _with_values(array, change(array.flatten(), kind.element))
 
 
 def by_key(maps: pa.ListArray) -> pa.ListArray:
@@ -46,10 +55,10 @@ def by_key(maps: pa.ListArray) -> pa.ListArray:
         return maps
     owners = np.repeat(np.arange(len(maps)), _lengths(maps))
     order = np.lexsort((_ranks(entries.field(0)), owners))
-    return with_values(maps, entries.take(pa.array(order)))
+    return _with_values(maps, entries.take(pa.array(order)))
 
 
-def with_values(like: pa.ListArray, values: pa.Array) -> pa.ListArray:
+def _with_values(like: pa.ListArray, values: pa.Array) -> pa.ListArray:
     """The lists ``like`` with other values: as many, in the same order."""
     offsets = pa.array(np.concatenate([[0], np.cumsum(_lengths(like))]), pa.int32())
     return pa.ListArray.from_arrays(offsets, values, type=like.type, mask=like.is_null())
