@@ -20,15 +20,18 @@ from tidemill.state.slices import KEY_GROUPS, Slice, key_groups, resliced
 from tidemill.state.spine import SpineOptions
 from tidemill.state.storage import StateFiles
 from tidemill.state.store import StateStore
+from tidemill.state.timeline import by_time_order
 
 KEY, VALUE = pa.field("k", pa.int64()), pa.field("v", pa.int64())
 RECORDS = Layout(name="records", keys=(KEY,), columns=(VALUE,))
 PAIRS = Layout(name="pairs", keys=(KEY,), values=(VALUE,), additive=True)
 TIMERS = Layout(name="timers", keys=(KEY,), columns=(VALUE,), by_time=True)
+COUNTS = Layout(name="counts", keys=(KEY,), values=(VALUE,), additive=True, by_time=True)
+EVENTS = Layout(name="events", keys=(KEY,), values=(VALUE,), additive=True, by_time=True, growing=True)
 KEYS = np.arange(400)
 HASHES = hash_columns([pa.array(KEYS)], len(KEYS))
 OPTIONS = SpineOptions(fuel=60, fuel_per_row=1, slice_rows=10, calm_layers=4)
-STEPS = (2, 2, 7, 7, 1, 1, 3, 3, 3, 128, 5, 2)
+STEPS = (2, 2, 7, 7, 1, 1, 3, 3, 3, 24, 5, 2)
 
 
 class Twin:
@@ -38,6 +41,8 @@ class Twin:
         self.records: dict[int, int] = {}
         self.pairs: Counter[tuple[int, int]] = Counter()
         self.timers: dict[tuple[int, int], int] = {}
+        self.counts: Counter[tuple[int, int]] = Counter()
+        self.events: Counter[tuple[int, int]] = Counter()
 
 
 @pytest.mark.parametrize("seed", range(4))
@@ -90,7 +95,19 @@ def _epoch(store: StateStore, rng: np.random.Generator, mine: Ints, epoch: int, 
     twin.pairs.update(dict(zip(((k, epoch % 3) for k in keys.tolist()), weights.tolist(), strict=True)))
     dues = rng.integers(0, 60, len(keys))
     store.timeline(TIMERS).put(dues, hashes, {"k": pa.array(keys), "v": pa.array(values)})
-    twin.timers.update({(int(d), int(k)): epoch for d, k in zip(dues, keys, strict=True)})
+    entries = list(zip(dues.tolist(), keys.tolist(), strict=True))
+    twin.timers.update(dict.fromkeys(entries, epoch))
+    zeros, ones = np.zeros(len(keys), np.int64), np.ones(len(keys), np.int64)
+    columns = {"k": pa.array(keys), "v": pa.array(zeros)}
+    store.timeline(COUNTS).put(dues, _coded(hashes), {**columns, WEIGHT: pa.array(weights)})
+    store.timeline(EVENTS).put(dues, _coded(hashes), {**columns, WEIGHT: pa.array(ones)})
+    twin.counts.update(dict(zip(entries, weights.tolist(), strict=True)))
+    twin.events.update(entries)
+
+
+def _coded(hashes: Hashes) -> Hashes:
+    """The codes of entries with the value 0."""
+    return COUNTS.codes(hashes, [pa.array(np.zeros(len(hashes), np.int64))])
 
 
 def _entries(rows: pa.Table) -> dict[tuple[int, int], int]:
@@ -120,9 +137,28 @@ def _assert_same(
             zip(zip(mine[owners].tolist(), rows["v"].to_pylist(), strict=True), weights, strict=True)
         )
         timers |= _entries(store.timeline(TIMERS).range(0, 100))
+        _assert_same_entries(store, mine, twin)
     assert records == twin.records
     assert pairs == {pair: weight for pair, weight in twin.pairs.items() if weight}
     assert timers == twin.timers
+
+
+def _assert_same_entries(store: StateStore, mine: Ints, twin: Twin) -> None:
+    """Entries that are looked up."""
+    times = np.arange(0, 60, 7)
+    keys, dues = np.tile(mine, len(times)), np.repeat(times, len(mine))
+    hashes = HASHES[keys]
+    found = store.timeline(TIMERS).lookup(dues, hashes, [pa.array(keys)])
+    entries = list(zip(dues.tolist(), keys.tolist(), strict=True))
+    assert found.array("v").to_pylist() == [twin.timers.get(entry) for entry in entries]
+    order = by_time_order(dues, _coded(hashes))
+    columns = [pa.array(keys[order]), pa.array(np.zeros(len(keys), np.int64))]
+    weights = store.timeline(COUNTS).weights(dues[order], _coded(hashes)[order], columns)
+    assert weights.tolist() == [twin.counts[entries[n]] for n in order]
+    rows = np.tile(np.arange(len(mine)), len(times))
+    events = store.timeline(EVENTS).gather(dues, hashes, [pa.array(mine)], rows)
+    expected = {entry: twin.events[entry] for entry in entries if twin.events[entry]}
+    assert Counter(entries[n] for n in events.queries) == expected
 
 
 def test_a_change_of_parallelism_writes_no_row_again(tmp_path: Path) -> None:

@@ -72,8 +72,8 @@ class Queries:
         return found
 
     def matches(self, reader: RunReader, rows: Ints, queries: Ints) -> Mask:
-        """Whether ``rows`` (some may be beyond the end) have the code of ``queries``."""
-        is_match = rows < reader.rows
+        """Whether ``rows`` (some may be beyond the end) count and have the code of ``queries``."""
+        is_match = (rows < reader.rows) & reader.are_own(self.hashes[queries])
         rows = np.where(is_match, rows, 0)
         is_match &= reader.hashes[rows] == self.hashes[queries]
         dues = reader.dues

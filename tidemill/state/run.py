@@ -18,7 +18,7 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.ipc as ipc
 
-from tidemill.changelog.columns import Hashes, Ints, Vec, single, vector
+from tidemill.changelog.columns import Hashes, Ints, Mask, Vec, single, vector
 from tidemill.state.due_times import DueTimes, due_times_of
 from tidemill.state.packing import packed, taken, taken_vec, unpacked
 from tidemill.state.storage import Published, StateFiles
@@ -52,8 +52,8 @@ class Run:
 
     ``size``, ``checksum`` and ``file_rows`` describe the file. With a TTL, ``written`` has the median
     and the last of the times at which the rows of the file were written. ``within`` is for rows ordered
-    by time: only rows with a hash in this range count, because the file is a neighbour's from before a
-    rescaling.
+    by time: only rows with a hash in this range count. A rescaling cuts them so, and a later one may give
+    several such parts of a file to one partition.
     """
 
     path: str
@@ -131,11 +131,19 @@ class RunReader:
 
     @property
     def own_rows(self) -> pa.Table:
-        """The live rows, without rows ``within`` a neighbour's range."""
+        """The live rows, without those of a neighbour."""
         if self.run is None or self.run.within is None:
             return self.table
+        mine = self.are_own(self.hashes)
+        return self.table if mine.all() else unpacked(self.table).filter(pa.array(mine))
+
+    def are_own(self, hashes: Hashes) -> Mask:
+        """Which of these hashes are not in the range of a neighbour (see ``Run.within``)."""
+        if self.run is None or self.run.within is None:
+            return np.ones(len(hashes), np.bool_)
         lo, hi = (np.uint64(bound) for bound in self.run.within)
-        return unpacked(self.table).filter(pa.array((self.hashes >= lo) & (self.hashes <= hi)))
+        mine: Mask = (hashes >= lo) & (hashes <= hi)
+        return mine
 
     @property
     def hashes(self) -> Hashes:

@@ -15,6 +15,8 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
+from functools import reduce
+from itertools import zip_longest
 
 import numpy as np
 
@@ -28,6 +30,7 @@ KEY_GROUP_BITS = 12
 KEY_GROUPS = 1 << KEY_GROUP_BITS
 """Upper bound of a job's parallelism, as Flink's maximum parallelism."""
 _GROUP_SHIFT = 64 - KEY_GROUP_BITS
+_ALL = (0, (1 << 64) - 1)
 
 Slices = dict[str, dict[int, tuple["Slice", ...]]]
 """operator -> partition -> what its state is."""
@@ -75,9 +78,13 @@ def read_slices(files: StateFiles, slices: Sequence[Slice]) -> Manifest | None:
 
     Opens only the runs that cross a boundary.
     """
+    if not slices:
+        return None
+    if len(slices) == 1:
+        manifest = read_manifest(files, slices[0].manifest)
+        whole = manifest.groups == (slices[0].first, slices[0].stop)
+        return manifest if whole else _cut(files, manifest, slices[0])
     parts = [_cut(files, read_manifest(files, s.manifest), s) for s in slices]
-    if len(parts) < 2:
-        return parts[0] if parts else None
     tables: dict[str, TableEntry] = {}
     for name in sorted({name for part in parts for name in part.tables}):
         entries = [part.tables[name] for part in parts if name in part.tables]
@@ -106,7 +113,7 @@ def _side_by_side(columns: Mapping[str, str], entries: list[TableEntry]) -> Laye
     """Layers of disjoint hashes, from the oldest on side by side. In a table ordered by time their ranges
     overlap, so they are stacked in any order."""
     if DUE in columns:
-        return tuple(layer for entry in entries for layer in entry.layers)
+        return reduce(_stacked, (entry.layers for entry in entries))
     depth = max(len(entry.layers) for entry in entries)
     return tuple(
         tuple(run for e in entries if len(e.layers) >= height for run in e.layers[-height])
@@ -114,9 +121,28 @@ def _side_by_side(columns: Mapping[str, str], entries: list[TableEntry]) -> Laye
     )
 
 
+def _stacked(upper: Layers, lower: Layers) -> Layers:
+    """Below both what they have parts of since it was cut between them."""
+    shared: list[tuple[Run, ...]] = []
+    while upper and lower and (whole := _put_together(upper[-1], lower[-1])):
+        upper, lower, shared = upper[:-1], lower[:-1], [whole, *shared]
+    return (*upper, *lower, *shared)
+
+
+def _put_together(layer: tuple[Run, ...], neighbour: tuple[Run, ...]) -> tuple[Run, ...]:
+    """A layer of time-ordered runs that was cut in two; nothing if they are not that."""
+    whole: list[Run] = []
+    for one, other in zip_longest(layer, neighbour):
+        if one is None or other is None or one.within is None or other.within is None:
+            return ()
+        (lo, last), (first, hi) = one.within, other.within
+        if replace(one, within=other.within) != other or last + 1 != first:
+            return ()
+        whole.append(replace(one, within=None if (lo, hi) == _ALL else (lo, hi)))
+    return tuple(whole)
+
+
 def _cut(files: StateFiles, manifest: Manifest, part: Slice) -> Manifest:
-    if manifest.groups == (part.first, part.stop):
-        return manifest
     tables = {}
     for name, entry in manifest.tables.items():
         cut = _within if DUE in entry.columns else _clipped
@@ -136,8 +162,8 @@ def _clipped(files: StateFiles, run: Run, part: Slice) -> Run | None:
     return reader.cut(start, stop).run if start < stop else None
 
 
-def _within(files: StateFiles, run: Run, part: Slice) -> Run:
+def _within(files: StateFiles, run: Run, part: Slice) -> Run | None:
     lo, hi = part.hashes
     if run.within is not None:
         lo, hi = max(lo, run.within[0]), min(hi, run.within[1])
-    return replace(run, within=(lo, hi))
+    return replace(run, within=(lo, hi)) if lo <= hi else None

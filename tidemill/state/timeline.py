@@ -149,7 +149,7 @@ class TimeTable:
             ends = np.cumsum(counts)
             places = np.arange(len(queries)) - np.repeat(ends - counts - start, counts)
             columns = [reader.column(f.name) for f in self.layout.keys]
-            same = rows_same(columns, places, keys, rows[queries])
+            same = rows_same(columns, places, keys, rows[queries]) & reader.are_own(hashes[queries])
             if same.any():
                 pieces.append(Piece(reader, queries[same], places[same]))
         return Gathered(self.layout, pieces)
