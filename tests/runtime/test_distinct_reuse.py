@@ -112,7 +112,8 @@ def test_its_state(spark: SparkSession, tmp_path: Path, overlap: float, least: f
     table = written(tmp_path, rows)
     sizes = []
     for mode in ("OFF", "AUTO"):
-        session = Session({OPTION: mode, "parallelism.default": "2"})
+        # Runs of a partition of half of the values are not packed.
+        session = Session({OPTION: mode, "parallelism.default": "2", "tidemill.epoch.small-bytes": "0"})
         session.execute(table)
         found = folded(session.changes(QUERIES[0]))
         expected = {k: common + sum(i % 3 == n for i in range(common, IDS)) for n, k in enumerate(("A", "B"))}

@@ -29,4 +29,13 @@ RESIDENT = Option(
     "Spark runs within one machine, and on jobs whose rows stay in Arrow: `EXPLAIN EXECUTION_PLAN` says "
     "which. It changes no result.",
 )
-OPTIONS = (MAX_ROWS, MAX_BYTES, RESIDENT)
+SMALL = Option(
+    key="tidemill.epoch.small-bytes",
+    kind=MemorySize,
+    default=MemorySize(1 << 20),
+    own=True,
+    doc="An epoch that reads at most so much has one partition per operator, whatever `parallelism.default` "
+    "says, because more tasks would take longer. It has an effect if epochs run in Python workers that stay. "
+    "With 0, every epoch has all partitions. It changes no result.",
+)
+OPTIONS = (MAX_ROWS, MAX_BYTES, RESIDENT, SMALL)

@@ -47,6 +47,7 @@ from tidemill.runtime import graph as g
 from tidemill.runtime import hot_keys
 from tidemill.runtime.checkpoint.directory import CheckpointDirectory
 from tidemill.runtime.checkpoint.epochs import EpochCommit, EpochPlan, recorded
+from tidemill.runtime.epoch_parallelism import EpochParallelism
 from tidemill.runtime.event_time import timers
 from tidemill.runtime.event_time.epochs import EventTime
 from tidemill.runtime.events import EpochBegun, JobEvent, JobResumed
@@ -60,6 +61,7 @@ from tidemill.runtime.snapshots import Held, SnapshotRequests
 from tidemill.runtime.spark.block_files import block_folder
 from tidemill.runtime.spark.epoch.facts import EpochFacts
 from tidemill.runtime.spark.epoch.frames import EpochFrames
+from tidemill.runtime.spark.epoch.reads import Reads
 from tidemill.runtime.spark.failures import translated
 from tidemill.runtime.spark.kernel import LATE_ROWS, Report, ReportParam
 from tidemill.runtime.spark.pools import in_turn
@@ -78,7 +80,8 @@ may meet another worker that died with its daemon: there are as many as ran besi
 @dataclass(frozen=True, slots=True, kw_only=True)
 class JobSettings:
     """``latency``: the least seconds between two epochs of a live source. ``resumable``: the checkpoint
-    directory outlives the job. ``tables``: the paths of the sources' tables, for errors."""
+    directory outlives the job. ``small_bytes``: as in ``EpochParallelism``, for resident epochs. ``tables``:
+    the paths of the sources' tables, for errors."""
 
     job_id: str
     name: str
@@ -86,6 +89,7 @@ class JobSettings:
     limit: ReadLimit
     latency: float
     resumable: bool = True
+    small_bytes: int = 0
     tables: Mapping[str, str] = field(default_factory=dict)
 
 
@@ -112,6 +116,8 @@ class StreamingJob:
     _report: Accumulator[Report] = field(init=False)
     _stages: Stages = field(init=False)
     _limits: Limits = field(init=False)
+    _parallelism: EpochParallelism = field(init=False)
+    _partitions: int = field(init=False)
     _single: set[str] = field(init=False)
     _event_time: EventTime = field(init=False)
     _whole: frozenset[str] = frozenset()
@@ -132,7 +138,14 @@ class StreamingJob:
         nodes = [output.node for output in self.outputs.values()]
         self._stages, self._limits = with_room(lambda: Stages.of(nodes)), Limits(nodes)
         self._event_time = EventTime(self.sources, list(self._nodes()))
-        self._single = {n.operator for n in self._nodes() if isinstance(n, g.Keyed) and n.single}
+        keyed = [node for node in self._nodes() if isinstance(node, g.Keyed)]
+        self._single = {node.operator for node in keyed if node.single}
+        self._partitions = self.settings.parallelism
+        self._parallelism = EpochParallelism(
+            most=self.settings.parallelism,
+            small_bytes=0 if self.resident is None else self.settings.small_bytes,
+            timed=frozenset(node.operator for node in keyed if node.works_by_time or node.clocked),
+        )
 
     def run(self) -> None:
         """Runs epochs until bounded sources end, or all LIMITs over them are full, or ``stopping`` is set.
@@ -217,11 +230,12 @@ class StreamingJob:
         if last is not None:
             # State that an earlier query of the job had and this one lacks is not handed on.
             last = last.of({n.operator for n in self._nodes() if isinstance(n, g.Keyed)})
-            self._commit = replace(last, timers=timers.spread(last.timers, self._partitions))
+            self._commit = replace(last, timers=timers.spread(last.timers, self._partitions_of))
             self.on_event(JobResumed(job_id=self.settings.job_id, epoch=last.epoch))
             if not self.checkpoint.is_published(last):
                 self._publish(last)
             self._state, self._hot = self._rescaled(last.slices), last.hot
+            self._parallelism.resume()
         # All of it stays until the next start: the earlier query goes on if this one commits nothing.
         self._state_files.sweep(s.manifest for op in found.values() for part in op.values() for s in part)
         unfinished = self.checkpoint.planned(self._commit.epoch + 1)
@@ -242,10 +256,18 @@ class StreamingJob:
 
     def _rescaled(self, state: Slices) -> Slices:
         """The state by the job's partitions. Another number of partitions may have written it."""
-        return {op: resliced(parts, self._partitions(op)) for op, parts in state.items()}
+        return {op: resliced(parts, self._partitions_of(op)) for op, parts in state.items()}
 
-    def _partitions(self, operator: str) -> int:
-        return 1 if operator in self._single else self.settings.parallelism
+    def _partitions_of(self, operator: str) -> int:
+        return 1 if operator in self._single else self._partitions
+
+    def _rescale(self, partitions: int) -> None:
+        """Gives operators another number of partitions from this epoch on."""
+        if partitions != self._partitions:
+            self._partitions = partitions
+            self._state = self._rescaled(self._state)
+            spread = timers.spread(self._commit.timers, self._partitions_of)
+            self._commit = replace(self._commit, timers=spread)
 
     # -- one epoch --------------------------------------------------------------------------------
 
@@ -302,6 +324,7 @@ class StreamingJob:
         if rows is not None:
             self._collect(commit.epoch, rows)
         self._limits.hear(done)
+        self._parallelism.hear(done)
         self.checkpoint.fault("published")
         self.checkpoint.forget_before(commit.epoch)  # step 5
         self._state_files.collect(self._manifests(), _touched(done), commit.epoch)
@@ -348,26 +371,29 @@ class StreamingJob:
 
     def _run(self, plan: EpochPlan) -> Made:
         context = self.spark.sparkContext
+        reads = Reads(self.spark, self.sources, self._ranges(plan))
+        self._rescale(self._parallelism.of_epoch(reads))
         with block_folder(context) as folder:
             facts = self._facts(plan, folder)
             discard = partial(self._discard, plan)
-            made = None if self.resident is None else self.resident.run(facts, discard)
+            made = None if self.resident is None else self.resident.run(facts, reads, discard)
             if made is not None:
                 return made
             beside = nullcontext() if self.resident is None else self.resident.beside()
-            with beside, closing(EpochFrames(spark=self.spark, facts=facts)) as frames, in_turn(context):
+            made_frames = EpochFrames(spark=self.spark, facts=facts, reads=reads)
+            with beside, closing(made_frames) as frames, in_turn(context):
                 return run_outputs(self.outputs, frames, plan.epoch)
 
     def _facts(self, plan: EpochPlan, folder: str | None) -> EpochFacts:
         return EpochFacts(
             sources=self.sources,
-            ranges={key: (plan.start[key], plan.end[key]) for key in self.sources},
+            ranges=self._ranges(plan),
             state_root=self.checkpoint.state_root,
             run_id=self.checkpoint.run_id,
             state=self._state,
             epoch=plan.epoch,
             time=plan.time,
-            parallelism=self.settings.parallelism,
+            parallelism=self._partitions,
             report=self._report,
             stages=self._stages,
             event_time=self._event_time.of_epoch(self._commit, plan),
@@ -376,6 +402,9 @@ class StreamingJob:
             whole=self._whole,
             hot=self._hot,
         )
+
+    def _ranges(self, plan: EpochPlan) -> dict[str, tuple[Offset | None, Offset]]:
+        return {key: (plan.start[key], plan.end[key]) for key in self.sources}
 
     def _take_back(self, plan: EpochPlan) -> None:
         """Removes the output and the intent of a failed epoch. If a file cannot be removed now, because

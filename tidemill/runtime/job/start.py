@@ -14,6 +14,7 @@ from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import Self
 
+from tidemill.config.epoch_options import SMALL
 from tidemill.config.execution_options import (
     CHECKPOINT_DIRECTORY,
     CLAIM_MODE,
@@ -215,6 +216,7 @@ class _Preparation:
                 job_id=identity.job_id,
                 name=request.name,
                 parallelism=context.parallelism,
+                small_bytes=request.config.read(SMALL).bytes,
                 limit=read_limit(request.config, [output.node for output in outputs.values()]),
                 latency=request.config.read(MINI_BATCH_ALLOW_LATENCY).seconds,
                 resumable=bool(request.checkpoint_directory),

@@ -15,6 +15,7 @@ from tests.runtime.running import Crash, Session, crash_at
 from tests.runtime.spark.resident.jobs import (
     ROWS,
     changes,
+    drawn_partitions,
     heard,
     inserts,
     make_input,
@@ -93,7 +94,7 @@ def test_the_changes_are_the_same(case: str, spark: SparkSession, tmp_path: Path
     tables = make_input(tmp_path / "input", chance)
     rows = chance.choice((11, 16))
     spark_jobs = ran(Session(options(rows, resident=False)), tables, tmp_path / "spark", queries)
-    with heard() as found:
+    with heard() as found, drawn_partitions(chance):
         resident = ran(Session(options(rows, resident=True)), tables, tmp_path / "resident", queries)
     assert resident == spark_jobs
     assert any(resident)

@@ -100,7 +100,7 @@ def as_spark_job(outputs: Mapping[str, Output], frames: EpochFrames, epoch: int)
     runner = _InThread(
         spark=frames.spark, outputs=outputs, workers=cast(Any, Workers()), stopping=threading.Event()
     )
-    made = runner.run(frames.facts, lambda: None)
+    made = runner.run(frames.facts, frames.reads, lambda: None)
     assert made is not None
     return made
 
@@ -123,6 +123,8 @@ def _run(folder: Path, chance: Random | None) -> None:
     fault = (lambda _: None) if chance is None else _killer(folder, chance, forked)
     with in_process(folder, forked), patch.object(epoch_loop, "run_outputs", as_spark_job):
         made = options(ROWS_OF_EPOCH, resident=True, checkpoint=folder / "checkpoint")
+        if chance is not None and chance.random() < 0.5:
+            made["tidemill.epoch.small-bytes"] = "0"
         tables = make_input(folder / "input", Random(1), ROWS)
         Session(made, fault).execute(*tables, *sinks(folder, len(QUERIES)), inserts(QUERIES))
     forked.end()

@@ -12,8 +12,10 @@ from unittest.mock import patch
 
 from tests.runtime.running import Session
 from tests.visible import lines
+from tidemill.runtime.epoch_parallelism import EpochParallelism
 from tidemill.runtime.outputs import Made
 from tidemill.runtime.spark.epoch.facts import EpochFacts
+from tidemill.runtime.spark.epoch.reads import Reads
 from tidemill.runtime.spark.resident import workers
 from tidemill.runtime.spark.resident.epochs import ResidentEpochs
 
@@ -109,12 +111,25 @@ class Heard:
 
 
 @contextmanager
+def drawn_partitions(chance: Random) -> Iterator[None]:
+    """Each epoch of the jobs that start here has as many as ``chance`` says."""
+
+    def drawn(parallelism: EpochParallelism, reads: Reads) -> int:
+        return chance.choice((1, parallelism.most, 3))
+
+    with patch.object(EpochParallelism, "of_epoch", drawn):
+        yield
+
+
+@contextmanager
 def heard() -> Iterator[Heard]:
     """Jobs that start here wait long for their workers: the machine may be busy."""
     found, plain, failed = Heard([], [], []), ResidentEpochs.run, ResidentEpochs._failed
 
-    def run(epochs: ResidentEpochs, facts: EpochFacts, discard: Callable[[], None]) -> Made | None:
-        made = plain(epochs, facts, discard)
+    def run(
+        epochs: ResidentEpochs, facts: EpochFacts, reads: Reads, discard: Callable[[], None]
+    ) -> Made | None:
+        made = plain(epochs, facts, reads, discard)
         (found.spark if made is None else found.resident).append(facts.epoch)
         return made
 

@@ -7,18 +7,22 @@ from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from multiprocessing import Pipe
 from multiprocessing.connection import Connection
+from typing import cast
 
 import pyarrow as pa
 import pytest
+from pyspark.sql import DataFrame, SparkSession
 
-from tidemill.connectors.api import ReadTasks
+from tidemill.connectors.api import ArrowSource, Offset, ReadTasks
+from tidemill.connectors.api.source import WholeSource
 from tidemill.runtime import graph as g
+from tidemill.runtime.spark.epoch.reads import Reads
 from tidemill.runtime.spark.epoch.steps import Exchanged, Mapped, NodeRows, Part, ReadRows, United
 from tidemill.runtime.spark.exchange import Form, block_row
 from tidemill.runtime.spark.resident import worker
 from tidemill.runtime.spark.resident.connection import Answer, Question
 from tidemill.runtime.spark.resident.fitness import all_steps
-from tidemill.runtime.spark.resident.steps import Reads, StepRunner
+from tidemill.runtime.spark.resident.steps import StepRunner
 from tidemill.runtime.spark.resident.worker import Told
 from tidemill.runtime.spark.resident.workers import Failed, Task, answer_of
 from tidemill.runtime.spark.spread import READER_COLUMN
@@ -30,6 +34,24 @@ Batches = Iterable[pa.RecordBatch]
 
 def numbers(task: tuple[int, int]) -> Iterator[pa.RecordBatch]:
     yield pa.record_batch({"n": list(range(*task))})
+
+
+@dataclass(frozen=True, slots=True)
+class Known(WholeSource, ArrowSource):
+    """A source that is read in these tasks."""
+
+    made: ReadTasks
+
+    def read(self, spark: SparkSession, start: Offset | None, end: Offset) -> DataFrame:
+        raise NotImplementedError
+
+    def read_tasks(self, spark: SparkSession, start: Offset | None, end: Offset) -> ReadTasks:
+        return self.made
+
+
+def reads_of(**made: ReadTasks) -> Reads:
+    ranges = dict.fromkeys(made, (None, {"read": True}))
+    return Reads(cast(SparkSession, None), {name: Known(tasks) for name, tasks in made.items()}, ranges)
 
 
 @dataclass(frozen=True, slots=True)
@@ -96,7 +118,7 @@ def thread(monkeypatch: pytest.MonkeyPatch) -> Thread:
 
 
 def runner(thread: Thread, told: Told) -> StepRunner:
-    reads = Reads({"s": ReadTasks([(0, 3), (3, 8)], numbers, 80)})
+    reads = reads_of(s=ReadTasks([(0, 3), (3, 8)], numbers, 80))
     return StepRunner(reads=reads, told=told, kept=Kept(()), run=thread.run)
 
 
@@ -150,7 +172,7 @@ def test_a_node_of_several_readers_runs_once(thread: Thread) -> None:
 def test_a_tick_comes_to_every_partition(thread: Thread) -> None:
     none = ReadRows(source="none", through=iter, schema="")
     step = Exchanged(blocks=(none,), partitions=3, ticks=True, task=texts, schema="")
-    reads = Reads({"none": ReadTasks([], numbers, 0)})
+    reads = reads_of(none=ReadTasks([], numbers, 0))
     made = StepRunner(reads=reads, told=Told(), kept=Kept(()), run=thread.run)
     assert [len(batches) for batches in made.results([step])[0]] == [1, 1, 1]
 
@@ -162,9 +184,9 @@ def test_a_task_that_fails_says_how(thread: Thread) -> None:
 
 def test_how_much_is_read() -> None:
     known, unknown = ReadTasks([(0, 3), (3, 8)], numbers, 80), ReadTasks([], numbers, None)
-    assert Reads({"a": known, "b": known, "c": unknown}).tasks == 4
-    assert Reads({"a": known, "b": known}).size == 160
-    assert Reads({"a": known, "b": unknown}).size == float("inf")
+    assert reads_of(a=known, b=known, c=unknown).tasks == 4
+    assert reads_of(a=known, b=known).size == 160
+    assert reads_of(a=known, b=unknown).size is None
 
 
 def test_all_steps_with_those_below() -> None:

@@ -147,12 +147,12 @@ def test_a_worker_that_is_killed(
     killed: list[int] = []
     plain = ResidentEpochs.run
 
-    def run(epochs: ResidentEpochs, facts: Any, discard: Callable[[], None]) -> object:
+    def run(epochs: ResidentEpochs, facts: Any, reads: Any, discard: Callable[[], None]) -> object:
         pids = resident_workers(spark.sparkContext).processes
         if pids and not killed:
             killed.append(pids[0])
             os.kill(pids[0], way)
-        return plain(epochs, facts, discard)
+        return plain(epochs, facts, reads, discard)
 
     with (
         patch.object(ResidentEpochs, "run", run),

@@ -16,7 +16,7 @@ from pyspark.sql import functions as F
 
 from tidemill.changelog.rowkind import KIND_COLUMN, SEQUENCE_COLUMN, RowKind
 from tidemill.changelog.watermarks import WATERMARK_COLUMN
-from tidemill.connectors.api import ArrowSource, BatchMap
+from tidemill.connectors.api import BatchMap
 from tidemill.connectors.arrow_maps import map_batches, type_text
 from tidemill.connectors.task_frames import read_frame
 from tidemill.deep_calls import with_room
@@ -24,6 +24,7 @@ from tidemill.errors import InternalError
 from tidemill.runtime import graph as g
 from tidemill.runtime.spark.epoch.arrow_steps import ArrowSteps
 from tidemill.runtime.spark.epoch.facts import EpochFacts
+from tidemill.runtime.spark.epoch.reads import Reads
 from tidemill.runtime.spark.epoch.steps import Exchanged, Mapped, NodeRows, Part, ReadRows, Step, United
 from tidemill.runtime.spark.exchange import (
     BLOCK_COLUMN,
@@ -45,6 +46,7 @@ class EpochFrames:
 
     spark: SparkSession
     facts: EpochFacts
+    reads: Reads
     reading: str = ""
     _made: dict[int, DataFrame] = field(default_factory=dict)
     _kept: dict[int, DataFrame] = field(default_factory=dict)
@@ -155,11 +157,7 @@ class EpochFrames:
 
     @_run.register
     def _(self, step: ReadRows) -> DataFrame:
-        source = self.facts.sources[step.source]
-        if not isinstance(source, ArrowSource):
-            raise InternalError(f"source {step.source} does not make Arrow batches")
-        made = source.read_tasks(self.spark, *self.facts.ranges[step.source])
-        return read_frame(self.spark, made, step.schema, step.through)
+        return read_frame(self.spark, self.reads.of(step.source), step.schema, step.through)
 
     @_run.register
     def _(self, step: NodeRows) -> DataFrame:

@@ -25,9 +25,10 @@ from tidemill.runtime import graph as g
 from tidemill.runtime.outputs import CollectOutput, Made, Output, SinkOutput, stager_of
 from tidemill.runtime.spark.epoch.arrow_steps import ArrowSteps
 from tidemill.runtime.spark.epoch.facts import EpochFacts
+from tidemill.runtime.spark.epoch.reads import Reads
 from tidemill.runtime.spark.job_groups import group_of, was_given_up
 from tidemill.runtime.spark.resident.fitness import rows_of_frames, unfit
-from tidemill.runtime.spark.resident.steps import Reads, StepRunner
+from tidemill.runtime.spark.resident.steps import StepRunner
 from tidemill.runtime.spark.resident.worker import Told
 from tidemill.runtime.spark.resident.workers import GivenUp, ResidentWorkers, resident_workers
 from tidemill.runtime.spark.settings import SOCKET_FOLDER
@@ -55,23 +56,22 @@ class ResidentEpochs:
     def __post_init__(self) -> None:
         self._kept = Kept(_constants(output.node for output in self.outputs.values()))
 
-    def run(self, facts: EpochFacts, discard: Callable[[], None]) -> Made | None:
+    def run(self, facts: EpochFacts, reads: Reads, discard: Callable[[], None]) -> Made | None:
         """Runs the epoch; None if it is to be a Spark job. What the tasks report goes to the report of the
         ``facts`` at the end. ``discard`` removes what sinks have staged so far."""
-        return None if self._failures >= MOST_FAILURES else self._run(facts, discard)
+        return None if self._failures >= MOST_FAILURES else self._run(facts, reads, discard)
 
     def beside(self) -> AbstractContextManager[None]:
         """While an epoch runs as a Spark job."""
         return self.workers.beside(self.stopping.is_set)
 
-    def _run(self, facts: EpochFacts, discard: Callable[[], None]) -> Made | None:
+    def _run(self, facts: EpochFacts, reads: Reads, discard: Callable[[], None]) -> Made | None:
         told = Told()
         steps = ArrowSteps(replace(facts, report=told))
         made = [steps.mapped(o.node, _through(o, facts.epoch), "") for o in self.outputs.values()]
         if next(rows_of_frames(made), None) is not None:
             return None  # the kernels of an expression could not treat its rows
-        reads = Reads.of(made, facts, self.spark)
-        if reads.size > LARGEST:
+        if reads.size is None or reads.size > LARGEST:
             return None
         given_up = partial(was_given_up, group_of(self.spark.sparkContext))
         try:

@@ -6,26 +6,23 @@ Small blocks of an exchange go through the driver; large ones lie in files, as i
 from __future__ import annotations
 
 import pickle
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field, replace
 from functools import singledispatchmethod
 from itertools import pairwise
-from math import inf
 from typing import Any
 
 import numpy as np
 import pyarrow as pa
-from pyspark.sql import SparkSession
 
 from tidemill.changelog.columns import vector
-from tidemill.connectors.api import BatchMap, ReadTasks
+from tidemill.connectors.api import BatchMap
 from tidemill.errors import InternalError
-from tidemill.runtime.spark.epoch.facts import EpochFacts
+from tidemill.runtime.spark.epoch.reads import Reads
 from tidemill.runtime.spark.epoch.steps import Exchanged, Mapped, Part, ReadRows, Step, United
 from tidemill.runtime.spark.exchange import PARTITION_COLUMN, Form, block_row
 from tidemill.runtime.spark.kernel import Report
 from tidemill.runtime.spark.resident.connection import Answer, to_bytes
-from tidemill.runtime.spark.resident.fitness import all_steps
 from tidemill.runtime.spark.resident.worker import Program, Told
 from tidemill.runtime.spark.resident.workers import Task
 from tidemill.runtime.spark.spread import READER_COLUMN
@@ -54,29 +51,6 @@ class _Work:
             for given in self.given:
                 data = to_bytes(given) if self.read is None else pickle.dumps(given)
                 yield Task(program=program, given=data)
-
-
-@dataclass(frozen=True, slots=True)
-class Reads:
-    """How the sources of an epoch are read."""
-
-    by_source: Mapping[str, ReadTasks]
-
-    @classmethod
-    def of(cls, steps: Sequence[Step], facts: EpochFacts, spark: SparkSession) -> Reads:
-        """Those of the ``steps``. ConnectorError if a source cannot say it."""
-        names = {step.source for step in all_steps(steps) if isinstance(step, ReadRows)}
-        sources: dict[str, Any] = {name: facts.sources[name] for name in sorted(names)}
-        return cls({key: s.read_tasks(spark, *facts.ranges[key]) for key, s in sources.items()})
-
-    @property
-    def size(self) -> float:
-        """About how many bytes; infinity if a source does not know."""
-        return sum(inf if made.size is None else made.size for made in self.by_source.values())
-
-    @property
-    def tasks(self) -> int:
-        return sum(len(made.tasks) for made in self.by_source.values())
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -113,7 +87,7 @@ class StepRunner:
 
     @_works.register
     def _(self, step: ReadRows) -> list[_Work]:
-        made = self.reads.by_source[step.source]
+        made = self.reads.of(step.source)
         return [_Work(maps=(step.through,), read=made.read, given=tuple(made.tasks))]
 
     @_works.register

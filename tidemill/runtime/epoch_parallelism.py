@@ -1,0 +1,59 @@
+"""How many partitions the operators of an epoch have: one if the epoch is small, otherwise all.
+
+A task takes some milliseconds beside the work on its rows, so one task is done with a few thousand rows
+sooner than a task for each partition. Between two epochs the state is sliced anew, as it is when a job starts
+with another parallelism: no row is rewritten.
+
+An operator that works by time may let go of all of its state in an epoch that reads little, so this state
+counts, too.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from math import inf
+from typing import Any
+
+from tidemill.runtime.spark.epoch.reads import Reads
+
+CALM_EPOCHS = 8
+"""So many small epochs follow a large one before operators have one partition again."""
+STATE_PER_READ = 16
+"""An epoch reads and writes rows of state so many times as fast as it decodes and aggregates rows."""
+
+
+@dataclass(slots=True, kw_only=True)
+class EpochParallelism:
+    """``most``: the job's parallelism. ``small_bytes``: the most bytes that a small epoch reads; 0: no epoch
+    is small. ``timed``: the operators that work by time."""
+
+    most: int
+    small_bytes: int
+    timed: frozenset[str]
+    _state: dict[str, float] = field(default_factory=dict)
+    """Bytes of the state of operators that work by time."""
+    _is_small: bool = False
+    _left: int = 0
+    """Epochs that have all partitions, whatever they read."""
+
+    def resume(self) -> None:
+        """The job has state, and nobody has said how much."""
+        self._state = dict.fromkeys(self.timed, inf)
+
+    def of_epoch(self, reads: Reads) -> int:
+        """The partitions of an epoch that ``reads`` this."""
+        if not self.small_bytes:
+            return self.most
+        held = sum(self._state.values()) / STATE_PER_READ
+        self._is_small = reads.size is not None and reads.size + held <= self.small_bytes
+        return 1 if self._is_small and not self._left else self.most
+
+    def hear(self, report: Mapping[str, Mapping[str, Any]]) -> None:
+        """Takes the report of the tasks of that epoch."""
+        self._left = max(0, self._left - 1) if self._is_small else CALM_EPOCHS
+        found: dict[str, float] = {}
+        for task in report.values():
+            if task["operator"] in self.timed:
+                found[task["operator"]] = found.get(task["operator"], 0) + task["state_bytes"]
+        self._state |= found
