@@ -170,17 +170,25 @@ def test_a_change_of_parallelism_writes_no_row_again(tmp_path: Path) -> None:
     assert name is not None
     runs = {f.name for f in (tmp_path / "op" / "0").glob("*.arrow")}
     assert len(runs) == 2
+    fewer = order[::10]
+    store = StateStore.open(str(tmp_path), "op", 0, name, 2)
+    store.table(RECORDS).put(HASHES[fewer], {"k": pa.array(KEYS[fewer]), "v": pa.array(KEYS[fewer])})
+    name = store.flush()
+    assert name is not None
+    runs = {f.name for f in (tmp_path / "op" / "0").glob("*.arrow")}
+    assert len(runs) == 3
     state = resliced({0: (Slice(name, 0, KEY_GROUPS),)}, 7)
     assert [state[p] for p in range(7)] == [(Slice(name, *key_groups(p, 7)),) for p in range(7)]
     mine = KEYS[partition_of(HASHES, 7) == 3][:1]
-    store = StateStore.open(str(tmp_path), "op", 3, state[3], 2, groups=key_groups(3, 7))
+    store = StateStore.open(str(tmp_path), "op", 3, state[3], 3, groups=key_groups(3, 7))
     store.table(RECORDS).put(HASHES[mine], {"k": pa.array(mine), "v": pa.array(mine)}, np.array([True]))
     store.table(RECORDS)
     assert store.manifest.rows < 2 * len(KEYS)
     manifest = store.flush()
     assert manifest is not None
+    assert [run.rows for run in store.manifest.runs if run.path.startswith("op/3/")] == [1]
     collector = StateCollector(StateFiles.open(str(tmp_path)))
-    collector.collect({"op": {name, manifest}}, [("op", 3), ("op", 0)], 2)
+    collector.collect({"op": {name, manifest}}, [("op", 3), ("op", 0)], 3)
     assert {f.name for f in (tmp_path / "op" / "0").glob("*.arrow")} == runs
 
 

@@ -51,9 +51,9 @@ class Run:
     rows.
 
     ``size``, ``checksum`` and ``file_rows`` describe the file. With a TTL, ``written`` has the median
-    and the last of the times at which the rows of the file were written. ``within`` is for rows ordered
-    by time: only rows with a hash in this range count. A rescaling cuts them so, and a later one may give
-    several such parts of a file to one partition.
+    and the last of the times at which the rows of the file were written. ``within``: a rescaling has cut
+    the file, and only rows with a hash in this range count. A later rescaling may give several parts of a
+    file to one partition.
     """
 
     path: str

@@ -7,8 +7,7 @@ After a rescaling, the state of a partition consists of slices of what other par
     after:  partition 0 has 0-1365, partition 1 has 1366-2730, partition 2 has 2731-4095
 
 Runs are cut to the partition's range, and no row is rewritten. A run ordered by hash is cut by
-position. A run ordered by time has no such position, so the run says which of its rows count
-(``Run.within``).
+position. A run ordered by time has no such position. Both say which of their rows count (``Run.within``).
 """
 
 from __future__ import annotations
@@ -159,7 +158,8 @@ def _clipped(files: StateFiles, run: Run, part: Slice) -> Run | None:
         return None
     reader = RunReader.of_run(files, run)
     start, stop = reader.at(lo), reader.at(hi + 1)
-    return reader.cut(start, stop).run if start < stop else None
+    cut = reader.cut(start, stop).run if start < stop else None
+    return None if cut is None else replace(cut, within=part.hashes)
 
 
 def _within(files: StateFiles, run: Run, part: Slice) -> Run | None:

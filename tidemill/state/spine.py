@@ -112,8 +112,9 @@ def _cheapest_sinking(layers: list[Layer]) -> int:
 
 
 def _begun(layer: Layer) -> bool:
+    """Of a layer that a rescaling has cut this cannot be seen."""
     first = layer[0].run
-    return first is not None and first.start > 0
+    return first is not None and first.start > 0 and first.within is None
 
 
 def _sink(upper: Layer, lower: Layer, budget: int, last: bool, merge: Merge) -> tuple[Layer, Layer, int]:

@@ -227,7 +227,7 @@ class _Preparation:
             clock=request.clock,
             late=self._late_table(len(outputs)),
             stopping=stopping,
-            resident=resident_epochs(spark, outputs, stopping, request.config),
+            resident=resident_epochs(spark, outputs, context.parallelism, stopping, request.config),
         )
         nodes = {key: o.node for key, o in outputs.items()}
         tables = {**context.tables, **self.tables}

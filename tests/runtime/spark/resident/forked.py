@@ -98,7 +98,11 @@ class _InThread(ResidentEpochs):
 def as_spark_job(outputs: Mapping[str, Output], frames: EpochFrames, epoch: int) -> Made:
     """In a thread of this process."""
     runner = _InThread(
-        spark=frames.spark, outputs=outputs, workers=cast(Any, Workers()), stopping=threading.Event()
+        spark=frames.spark,
+        outputs=outputs,
+        parallelism=WIDTH,
+        workers=cast(Any, Workers()),
+        stopping=threading.Event(),
     )
     made = runner.run(frames.facts, frames.reads, lambda: None)
     assert made is not None

@@ -44,10 +44,11 @@ _LOGGER = logging.getLogger("tidemill")
 
 @dataclass(slots=True, kw_only=True)
 class ResidentEpochs:
-    """``outputs``: of the job; ``stopping``: it is to end with its current epoch."""
+    """``outputs`` and ``parallelism``: of the job; ``stopping``: it is to end with its current epoch."""
 
     spark: SparkSession
     outputs: Mapping[str, Output]
+    parallelism: int
     workers: ResidentWorkers
     stopping: threading.Event
     _kept: Kept = field(init=False)
@@ -75,7 +76,7 @@ class ResidentEpochs:
             return None
         given_up = partial(was_given_up, group_of(self.spark.sparkContext))
         try:
-            with self.workers.lent(max(facts.parallelism, reads.tasks), self.stopping.is_set) as job:
+            with self.workers.lent(max(self.parallelism, reads.tasks), self.stopping.is_set) as job:
                 if job is None:
                     return None
                 runner = StepRunner(
@@ -131,7 +132,11 @@ def _through(output: Output, epoch: int) -> BatchMap:
 
 
 def resident_epochs(
-    spark: SparkSession, outputs: Mapping[str, Output], stopping: threading.Event, config: Configuration
+    spark: SparkSession,
+    outputs: Mapping[str, Output],
+    parallelism: int,
+    stopping: threading.Event,
+    config: Configuration,
 ) -> ResidentEpochs | None:
     """For a job with these ``outputs``; None if its epochs are Spark jobs, with a warning if the option is
     set."""
@@ -147,7 +152,13 @@ def resident_epochs(
         level = logging.WARNING if RESIDENT.key in config else logging.DEBUG
         _LOGGER.log(level, "'%s' has no effect on this job: %s.", RESIDENT.key, why)
         return None
-    return ResidentEpochs(spark=spark, outputs=outputs, workers=resident_workers(context), stopping=stopping)
+    return ResidentEpochs(
+        spark=spark,
+        outputs=outputs,
+        parallelism=parallelism,
+        workers=resident_workers(context),
+        stopping=stopping,
+    )
 
 
 def _constants(outputs: Iterable[g.ExecNode]) -> Iterator[object]:
