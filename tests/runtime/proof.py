@@ -109,6 +109,8 @@ def main() -> None:
             "tidemill.epoch.max-rows": str(ROWS),
             "execution.checkpointing.dir": str(folder / "checkpoint"),
             "parallelism.default": "2",
+            # Each start draws which epochs have one partition: none, some or all.
+            "tidemill.epoch.small-bytes": random.choice(("0", "2500b", "1mb")),
             "table.optimizer.distinct-agg.split.enabled": "true",
         }
     )

@@ -15,8 +15,9 @@ from tidemill.changelog.hashing import hash_columns
 from tidemill.runtime.spark.exchange import partition_of
 from tidemill.state.cleanup import StateCollector
 from tidemill.state.layout import Layout
+from tidemill.state.manifest import read_manifest
 from tidemill.state.run import WEIGHT
-from tidemill.state.slices import KEY_GROUPS, Slice, key_groups, resliced
+from tidemill.state.slices import KEY_GROUPS, Slice, key_groups, read_slices, resliced
 from tidemill.state.spine import SpineOptions
 from tidemill.state.storage import StateFiles
 from tidemill.state.store import StateStore
@@ -187,9 +188,16 @@ def test_a_change_of_parallelism_writes_no_row_again(tmp_path: Path) -> None:
     manifest = store.flush()
     assert manifest is not None
     assert [run.rows for run in store.manifest.runs if run.path.startswith("op/3/")] == [1]
-    collector = StateCollector(StateFiles.open(str(tmp_path)))
-    collector.collect({"op": {name, manifest}}, [("op", 3), ("op", 0)], 3)
+    files = StateFiles.open(str(tmp_path))
+    StateCollector(files).collect({"op": {name, manifest}}, [("op", 3), ("op", 0)], 3)
     assert {f.name for f in (tmp_path / "op" / "0").glob("*.arrow")} == runs
+    again = resliced({**state, 3: (Slice(manifest, *key_groups(3, 7)),)}, 1)
+    whole, before = read_slices(files, again[0]), read_manifest(files, name).tables
+    assert whole is not None
+    tables = whole.tables
+    assert tables["timers"] == before["timers"]
+    assert tables["records"].layers[1:] == before["records"].layers
+    assert [run.rows for run in tables["records"].layers[0]] == [1]
 
 
 def test_partitions_are_ranges_of_key_groups() -> None:

@@ -115,9 +115,20 @@ def _side_by_side(columns: Mapping[str, str], entries: list[TableEntry]) -> Laye
         return reduce(_stacked, (entry.layers for entry in entries))
     depth = max(len(entry.layers) for entry in entries)
     return tuple(
-        tuple(run for e in entries if len(e.layers) >= height for run in e.layers[-height])
+        _in_a_row(run for e in entries if len(e.layers) >= height for run in e.layers[-height])
         for height in range(depth, 0, -1)
     )
+
+
+def _in_a_row(runs: Iterable[Run]) -> tuple[Run, ...]:
+    """Parts of a file that follow each other are one run again."""
+    whole: list[Run] = []
+    for run in runs:
+        if whole and (whole[-1].path, whole[-1].stop) == (run.path, run.start):
+            before = whole.pop()
+            run = replace(run, start=before.start, lo=before.lo, within=_range(before, run))
+        whole.append(run)
+    return tuple(whole)
 
 
 def _stacked(upper: Layers, lower: Layers) -> Layers:
@@ -134,11 +145,18 @@ def _put_together(layer: tuple[Run, ...], neighbour: tuple[Run, ...]) -> tuple[R
     for one, other in zip_longest(layer, neighbour):
         if one is None or other is None or one.within is None or other.within is None:
             return ()
-        (lo, last), (first, hi) = one.within, other.within
-        if replace(one, within=other.within) != other or last + 1 != first:
+        if replace(one, within=other.within) != other or one.within[1] + 1 != other.within[0]:
             return ()
-        whole.append(replace(one, within=None if (lo, hi) == _ALL else (lo, hi)))
+        whole.append(replace(one, within=_range(one, other)))
     return tuple(whole)
+
+
+def _range(one: Run, other: Run) -> tuple[int, int] | None:
+    """The hashes of two parts of a file, which are neighbours; None for all."""
+    if one.within is None or other.within is None:
+        return None
+    both = one.within[0], other.within[1]
+    return None if both == _ALL else both
 
 
 def _cut(files: StateFiles, manifest: Manifest, part: Slice) -> Manifest:
