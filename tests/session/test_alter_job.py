@@ -24,6 +24,7 @@ def session(folder: Path, checkpoint: str = "state", **more: str) -> TableEnviro
         {
             "parallelism.default": "2",
             "execution.checkpointing.dir": str(folder / checkpoint),
+            "tidemill.epoch.small-bytes": "0",
             **{key.replace("__", "."): value for key, value in more.items()},
         }
     )

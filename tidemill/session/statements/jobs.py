@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import astuple
 from typing import Any
 
-from tidemill.config.epoch_options import MAX_BYTES, MAX_ROWS
+from tidemill.config.epoch_options import MAX_BYTES, MAX_ROWS, SMALL
 from tidemill.config.execution_options import CHECKPOINT_DIRECTORY, PARALLELISM, SAVEPOINT_DIRECTORY
 from tidemill.config.mini_batch_options import MINI_BATCH_SIZE
 from tidemill.errors import NotSupportedError, ValidationError
@@ -21,7 +21,7 @@ from tidemill.sql import statements as s
 from tidemill.types.logical import STRING, Field, LocalZonedTimestampType
 
 _FINDINGS = tuple(Field(name, STRING) for name in ("part", "result", "key", "value"))
-_ALTERABLE = frozenset(option.key for option in (PARALLELISM, MAX_ROWS, MAX_BYTES, MINI_BATCH_SIZE))
+_ALTERABLE = frozenset(option.key for option in (PARALLELISM, MAX_ROWS, MAX_BYTES, SMALL, MINI_BATCH_SIZE))
 """Options that a job may have others of from one epoch to the next."""
 NamesJob = s.StopJob | s.AlterJob | s.VerifyJob | s.DescribeJob | s.CreateSavepoint
 _COLUMNS = (
