@@ -68,7 +68,7 @@ from tidemill.runtime.spark.pools import in_turn
 from tidemill.runtime.spark.resident.epochs import ResidentEpochs
 from tidemill.runtime.stages import Stages
 from tidemill.state.cleanup import StateCollector
-from tidemill.state.slices import Slice, Slices, resliced
+from tidemill.state.slices import Slice, Slices
 from tidemill.state.storage import StateFiles
 
 IDLE_POLL_SECONDS = 0.1
@@ -117,8 +117,6 @@ class StreamingJob:
     _stages: Stages = field(init=False)
     _limits: Limits = field(init=False)
     _parallelism: EpochParallelism = field(init=False)
-    _partitions: int = field(init=False)
-    _single: set[str] = field(init=False)
     _event_time: EventTime = field(init=False)
     _whole: frozenset[str] = frozenset()
     """Operators that get their rows as they are, as combined ones once did not tell them enough, and
@@ -138,14 +136,8 @@ class StreamingJob:
         nodes = [output.node for output in self.outputs.values()]
         self._stages, self._limits = with_room(lambda: Stages.of(nodes)), Limits(nodes)
         self._event_time = EventTime(self.sources, list(self._nodes()))
-        keyed = [node for node in self._nodes() if isinstance(node, g.Keyed)]
-        self._single = {node.operator for node in keyed if node.single}
-        self._partitions = self.settings.parallelism
-        self._parallelism = EpochParallelism(
-            most=self.settings.parallelism,
-            small_bytes=0 if self.resident is None else self.settings.small_bytes,
-            timed=frozenset(node.operator for node in keyed if node.works_by_time or node.clocked),
-        )
+        small = 0 if self.resident is None else self.settings.small_bytes
+        self._parallelism = EpochParallelism.of_nodes(self._nodes(), self.settings.parallelism, small)
 
     def run(self) -> None:
         """Runs epochs until bounded sources end, or all LIMITs over them are full, or ``stopping`` is set.
@@ -230,11 +222,11 @@ class StreamingJob:
         if last is not None:
             # State that an earlier query of the job had and this one lacks is not handed on.
             last = last.of({n.operator for n in self._nodes() if isinstance(n, g.Keyed)})
-            self._commit = replace(last, timers=timers.spread(last.timers, self._partitions_of))
+            self._commit = replace(last, timers=timers.spread(last.timers, self._parallelism.of_operator))
             self.on_event(JobResumed(job_id=self.settings.job_id, epoch=last.epoch))
             if not self.checkpoint.is_published(last):
                 self._publish(last)
-            self._state, self._hot = self._rescaled(last.slices), last.hot
+            self._state, self._hot = self._parallelism.resliced(last.slices), last.hot
             self._parallelism.resume()
         # All of it stays until the next start: the earlier query goes on if this one commits nothing.
         self._state_files.sweep(s.manifest for op in found.values() for part in op.values() for s in part)
@@ -254,19 +246,12 @@ class StreamingJob:
             return False
         return all(s.is_readable(plan.start[key], plan.end[key]) for key, s in self.sources.items())
 
-    def _rescaled(self, state: Slices) -> Slices:
-        """The state by the job's partitions. Another number of partitions may have written it."""
-        return {op: resliced(parts, self._partitions_of(op)) for op, parts in state.items()}
-
-    def _partitions_of(self, operator: str) -> int:
-        return 1 if operator in self._single else self._partitions
-
     def _rescale(self, partitions: int) -> None:
         """Gives operators another number of partitions from this epoch on."""
-        if partitions != self._partitions:
-            self._partitions = partitions
-            self._state = self._rescaled(self._state)
-            spread = timers.spread(self._commit.timers, self._partitions_of)
+        if partitions != self._parallelism.now:
+            self._parallelism.now = partitions
+            self._state = self._parallelism.resliced(self._state)
+            spread = timers.spread(self._commit.timers, self._parallelism.of_operator)
             self._commit = replace(self._commit, timers=spread)
 
     # -- one epoch --------------------------------------------------------------------------------
@@ -371,10 +356,11 @@ class StreamingJob:
 
     def _run(self, plan: EpochPlan) -> Made:
         context = self.spark.sparkContext
-        reads = Reads(self.spark, self.sources, self._ranges(plan))
+        ranges = {key: (plan.start[key], plan.end[key]) for key in self.sources}
+        reads = Reads(self.spark, self.sources, ranges)
         self._rescale(self._parallelism.of_epoch(reads))
         with block_folder(context) as folder:
-            facts = self._facts(plan, folder)
+            facts = self._facts(plan, reads, folder)
             discard = partial(self._discard, plan)
             made = None if self.resident is None else self.resident.run(facts, reads, discard)
             if made is not None:
@@ -384,16 +370,16 @@ class StreamingJob:
             with beside, closing(made_frames) as frames, in_turn(context):
                 return run_outputs(self.outputs, frames, plan.epoch)
 
-    def _facts(self, plan: EpochPlan, folder: str | None) -> EpochFacts:
+    def _facts(self, plan: EpochPlan, reads: Reads, folder: str | None) -> EpochFacts:
         return EpochFacts(
             sources=self.sources,
-            ranges=self._ranges(plan),
+            ranges=reads.ranges,
             state_root=self.checkpoint.state_root,
             run_id=self.checkpoint.run_id,
             state=self._state,
             epoch=plan.epoch,
             time=plan.time,
-            parallelism=self._partitions,
+            parallelism=self._parallelism.now,
             report=self._report,
             stages=self._stages,
             event_time=self._event_time.of_epoch(self._commit, plan),
@@ -402,9 +388,6 @@ class StreamingJob:
             whole=self._whole,
             hot=self._hot,
         )
-
-    def _ranges(self, plan: EpochPlan) -> dict[str, tuple[Offset | None, Offset]]:
-        return {key: (plan.start[key], plan.end[key]) for key in self.sources}
 
     def _take_back(self, plan: EpochPlan) -> None:
         """Removes the output and the intent of a failed epoch. If a file cannot be removed now, because

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass, field
 
 from tidemill.connectors.api import Offset, Source
@@ -20,7 +21,7 @@ class EpochFacts:
     ``hot``: keys whose rows go to all buckets."""
 
     sources: dict[str, Source]
-    ranges: dict[str, tuple[Offset | None, Offset]]
+    ranges: Mapping[str, tuple[Offset | None, Offset]]
     state_root: Storage
     run_id: str
     state: Slices
