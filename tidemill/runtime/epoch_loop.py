@@ -387,6 +387,7 @@ class StreamingJob:
             folder=folder,
             whole=self._whole,
             hot=self._hot,
+            is_small=self._parallelism.is_small,
         )
 
     def _take_back(self, plan: EpochPlan) -> None:

@@ -69,7 +69,12 @@ class EpochParallelism:
             return self.most
         held = sum(self._state.values()) / STATE_PER_READ
         self._is_small = reads.size is not None and reads.size + held <= self.small_bytes
-        return 1 if self._is_small and not self._left else self.most
+        return 1 if self.is_small else self.most
+
+    @property
+    def is_small(self) -> bool:
+        """Whether that epoch is run as a small one."""
+        return self._is_small and not self._left
 
     def hear(self, report: Mapping[str, Mapping[str, Any]]) -> None:
         """Takes the report of the tasks of that epoch."""

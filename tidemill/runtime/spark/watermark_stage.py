@@ -53,7 +53,8 @@ class Handover:
     def take(self) -> Control | None:
         """None: the maker had no rows to begin with."""
         if not self.across:
-            return self._control
+            control, self._control = self._control, None
+            return control
         path = _path()
         if not path.exists():
             return None

@@ -141,7 +141,7 @@ class ArrowSteps:
         if spread is None:
             raise InternalError("a node of one reader is not spread")
         whole = self.through(node, self.tasks.spread_writer(spread), SPREAD_SCHEMA)
-        return Part(node=node, whole=whole, reader=reader)
+        return Part(key=id(node), whole=whole, reader=reader)
 
     def _in_place(self, stage: Stage, task: KernelTask, schema: str) -> Step:
         (group,) = stage.groups

@@ -18,7 +18,7 @@ from tidemill.state.slices import Slices
 class EpochFacts:
     """``ranges``: (start, end] per source id. ``folder``: the folder of large exchange blocks. ``whole``:
     operators whose rows are not combined before their exchange, and projections that the JVM computes.
-    ``hot``: keys whose rows go to all buckets."""
+    ``hot``: keys whose rows go to all buckets. ``is_small``: one task is to do all of it."""
 
     sources: dict[str, Source]
     ranges: Mapping[str, tuple[Offset | None, Offset]]
@@ -35,3 +35,4 @@ class EpochFacts:
     folder: str | None = None
     whole: frozenset[str] = frozenset()
     hot: Hot = field(default_factory=dict)
+    is_small: bool = False

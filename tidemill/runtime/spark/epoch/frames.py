@@ -91,7 +91,7 @@ class EpochFrames:
         else:
             read = self.facts.sources[node.source].read(self.spark, *self.facts.ranges[node.source])
         frame = read.toDF(*node.columns, *node.hidden)
-        return frame if spread is None else self._keep(node, frame)
+        return frame if spread is None else self._keep(id(node), frame)
 
     @_make.register
     def _(self, node: g.Select) -> DataFrame:
@@ -183,13 +183,13 @@ class EpochFrames:
 
     @_run.register
     def _(self, step: Part) -> DataFrame:
-        kept = self._kept.get(id(step.node))
+        kept = self._kept.get(step.key)
         if kept is None:
-            kept = self._keep(step.node, self._run(step.whole))
+            kept = self._keep(step.key, self._run(step.whole))
         return kept.where(f"{quote(READER_COLUMN)} = {step.reader}").drop(READER_COLUMN)
 
-    def _keep(self, node: g.ExecNode, frame: DataFrame) -> DataFrame:
-        self._kept[id(node)] = frame.persist(StorageLevel.MEMORY_AND_DISK)
+    def _keep(self, key: int, frame: DataFrame) -> DataFrame:
+        self._kept[key] = frame.persist(StorageLevel.MEMORY_AND_DISK)
         return frame
 
 

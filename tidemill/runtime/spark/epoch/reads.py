@@ -30,14 +30,19 @@ class Reads:
         return self._made[name]
 
     @property
+    def all(self) -> dict[str, ReadTasks]:
+        """By the names of the sources, whose rows are Arrow batches."""
+        return {name: self.of(name) for name in self.sources}
+
+    @property
     def size(self) -> int | None:
         """About how many bytes; None if a source does not know."""
         if not all(isinstance(source, ArrowSource) for source in self.sources.values()):
             return None
-        sizes = [self.of(name).size for name in self.sources]
+        sizes = [made.size for made in self.all.values()]
         return None if None in sizes else sum(size for size in sizes if size is not None)
 
     @property
     def tasks(self) -> int:
         """How many tasks read, where all rows are Arrow batches."""
-        return sum(len(self.of(name).tasks) for name in self.sources)
+        return sum(len(made.tasks) for made in self.all.values())

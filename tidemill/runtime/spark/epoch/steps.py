@@ -55,10 +55,10 @@ class Exchanged:
 
 @dataclass(frozen=True, slots=True, eq=False, kw_only=True)
 class Part:
-    """The blocks for one ``reader`` of ``node``, which runs once, as ``whole`` says, for several (see
-    ``runtime.spark.spread``)."""
+    """The blocks for one ``reader`` of a node that runs once, as ``whole`` says, for several (see
+    ``runtime.spark.spread``). ``key``: the same for all of them."""
 
-    node: g.ExecNode
+    key: int
     whole: Step
     reader: int
 

@@ -15,10 +15,12 @@ import pyarrow.ipc as ipc
 
 from tidemill.runtime.spark.kernel import Report
 
+Batches = list[pa.RecordBatch]
+
 
 @dataclass(frozen=True, slots=True)
 class Question:
-    """A task. ``program``: a pickled ``Program``; ``given``: what it gets, as bytes; ``number``: its place
+    """``program``: a pickled ``Program``; ``given``: what it gets, as bytes; ``number``: its place
     among the tasks that run with it."""
 
     number: int
@@ -37,23 +39,24 @@ class Question:
 
 @dataclass(frozen=True, slots=True)
 class Answer:
-    """``report``: what the task told the driver; ``rows``: its batches; ``failure``: a traceback, or ''."""
+    """``report``: what the program told the driver; ``made``: its results; ``failure``: a traceback, or ''."""
 
     report: Report
-    rows: list[pa.RecordBatch]
+    made: list[Batches]
     failure: str = ""
 
     def send(self, to: Connection) -> None:
-        to.send((self.report, self.failure))
-        to.send_bytes(to_bytes(self.rows))
+        to.send((self.report, len(self.made), self.failure))
+        for batches in self.made:
+            to.send_bytes(to_bytes(batches))
 
     @classmethod
     def receive(cls, connection: Connection) -> Answer:
-        report, failure = connection.recv()
-        return cls(report, of_bytes(connection.recv_bytes()), failure)
+        report, count, failure = connection.recv()
+        return cls(report, [of_bytes(connection.recv_bytes()) for _ in range(count)], failure)
 
 
-def to_bytes(batches: list[pa.RecordBatch]) -> bytes | pa.Buffer:
+def to_bytes(batches: Batches) -> bytes | pa.Buffer:
     """Batches of one schema, none as no bytes."""
     if not batches:
         return b""
@@ -64,7 +67,7 @@ def to_bytes(batches: list[pa.RecordBatch]) -> bytes | pa.Buffer:
     return sink.getvalue()
 
 
-def of_bytes(data: bytes) -> list[pa.RecordBatch]:
+def of_bytes(data: bytes) -> Batches:
     return list(ipc.open_stream(data)) if data else []
 
 

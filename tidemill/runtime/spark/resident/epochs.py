@@ -27,8 +27,10 @@ from tidemill.runtime.spark.epoch.arrow_steps import ArrowSteps
 from tidemill.runtime.spark.epoch.facts import EpochFacts
 from tidemill.runtime.spark.epoch.reads import Reads
 from tidemill.runtime.spark.job_groups import group_of, was_given_up
+from tidemill.runtime.spark.resident.asked import Asked
+from tidemill.runtime.spark.resident.connection import Batches
 from tidemill.runtime.spark.resident.fitness import rows_of_frames, unfit
-from tidemill.runtime.spark.resident.steps import StepRunner
+from tidemill.runtime.spark.resident.steps import StepRunner, flat
 from tidemill.runtime.spark.resident.worker import Told
 from tidemill.runtime.spark.resident.workers import GivenUp, ResidentWorkers, resident_workers
 from tidemill.runtime.spark.settings import SOCKET_FOLDER
@@ -79,10 +81,11 @@ class ResidentEpochs:
             with self.workers.lent(max(self.parallelism, reads.tasks), self.stopping.is_set) as job:
                 if job is None:
                     return None
-                runner = StepRunner(
-                    reads=reads, told=told, kept=self._kept, run=partial(job.run, given_up=given_up)
-                )
-                found = runner.results(made)
+                asked = Asked(told=told, kept=self._kept, run=partial(job.run, given_up=given_up))
+                if facts.is_small:
+                    found = asked.epoch(made, reads.all)
+                else:
+                    found = flat(StepRunner(reads=reads.of, run=asked.tasks).results(made))
         except GivenUp:
             discard()
             return None
@@ -91,10 +94,10 @@ class ResidentEpochs:
             discard()
             return None
         self._failures = 0
-        facts.report.add(runner.report)
-        return self._made([[b for task in tasks for b in task] for tasks in found])
+        facts.report.add(asked.report)
+        return self._made(found)
 
-    def _made(self, found: list[list[pa.RecordBatch]]) -> Made:
+    def _made(self, found: list[Batches]) -> Made:
         rows: pa.Table | None = None
         tokens: dict[str, list[str]] = {}
         for (key, output), batches in zip(self.outputs.items(), found, strict=True):
@@ -117,7 +120,7 @@ class ResidentEpochs:
         )
 
 
-def collected(batches: list[pa.RecordBatch], schema: pa.Schema) -> pa.Table:
+def collected(batches: Batches, schema: pa.Schema) -> pa.Table:
     """The rows as the reader of a SELECT gets them of a Spark job."""
     return pa.Table.from_batches(batches).cast(schema) if batches else schema.empty_table()
 

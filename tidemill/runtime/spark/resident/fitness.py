@@ -46,9 +46,9 @@ def all_steps(steps: Sequence[Step]) -> Iterator[Step]:
     while waiting:
         step = waiting.pop()
         if isinstance(step, Part):
-            if id(step.node) in seen:
+            if step.key in seen:
                 continue
-            seen.add(id(step.node))
+            seen.add(step.key)
         yield step
         match step:
             case Mapped(below=below) | Part(whole=below):

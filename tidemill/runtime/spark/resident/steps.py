@@ -1,11 +1,10 @@
-"""Runs the steps of an epoch in resident workers: stage by stage, with the blocks between them in the driver.
+"""Runs the steps of an epoch, stage by stage, with the blocks between them in this process.
 
-Small blocks of an exchange go through the driver; large ones lie in files, as in Spark's exchange.
+Small blocks of an exchange are handed on here; large ones lie in files, as in Spark's exchange.
 """
 
 from __future__ import annotations
 
-import pickle
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field, replace
 from functools import singledispatchmethod
@@ -16,24 +15,16 @@ import numpy as np
 import pyarrow as pa
 
 from tidemill.changelog.columns import vector
-from tidemill.connectors.api import BatchMap
+from tidemill.connectors.api import BatchMap, ReadTasks
 from tidemill.errors import InternalError
-from tidemill.runtime.spark.epoch.reads import Reads
 from tidemill.runtime.spark.epoch.steps import Exchanged, Mapped, Part, ReadRows, Step, United
 from tidemill.runtime.spark.exchange import PARTITION_COLUMN, Form, block_row
-from tidemill.runtime.spark.kernel import Report
-from tidemill.runtime.spark.resident.connection import Answer, to_bytes
-from tidemill.runtime.spark.resident.worker import Program, Told
-from tidemill.runtime.spark.resident.workers import Task
+from tidemill.runtime.spark.resident.connection import Batches
 from tidemill.runtime.spark.spread import READER_COLUMN
-from tidemill.spark_internals.pickling import Kept
-
-Batches = list[pa.RecordBatch]
-Run = Callable[[Sequence[Task]], list[Answer]]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class _Work:
+class Work:
     """Tasks of one step: ``maps`` over what ``read`` makes of each of ``given``, or over batches."""
 
     maps: tuple[BatchMap, ...]
@@ -42,79 +33,78 @@ class _Work:
 
     @property
     def is_done(self) -> bool:
-        """Nothing is left to do for workers."""
+        """Nothing is left to do."""
         return self.read is None and not self.maps
 
-    def tasks(self, told: Told, kept: Kept) -> Iterator[Task]:
-        if not self.is_done:
-            program = kept.pickled(Program(maps=self.maps, read=self.read, told=told))
-            for given in self.given:
-                data = to_bytes(given) if self.read is None else pickle.dumps(given)
-                yield Task(program=program, given=data)
+    def run(self, given: Any) -> Batches:
+        """One of its tasks."""
+        rows = given if self.read is None else self.read(given)
+        for step in self.maps:
+            rows = step(rows)
+        return list(rows)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class StepRunner:
-    """``told``: what the steps report to; ``report``: what they have told; ``kept``: values that the steps of
-    all epochs have."""
+    """``reads``: how the epoch's range of a source is read. ``run``: gives the batches of each task of all
+    these works, in their order."""
 
-    reads: Reads
-    told: Told
-    kept: Kept
-    run: Run
-    report: Report = field(default_factory=dict)
+    reads: Callable[[str], ReadTasks]
+    run: Callable[[Sequence[Work]], list[Batches]]
     _parts: dict[int, list[Batches]] = field(default_factory=dict)
 
     def results(self, steps: Sequence[Step]) -> list[list[Batches]]:
         """Runs all of them. For each step the batches of each of its tasks; tasks of all steps are counted in
         one row, as Spark does below a union."""
         works = [self._works(step) for step in steps]
-        tasks = [task for several in works for work in several for task in work.tasks(self.told, self.kept)]
-        answers = iter(self.run(tasks) if tasks else ())
-        return [[batches for work in several for batches in self._done(work, answers)] for several in works]
-
-    def _done(self, work: _Work, answers: Iterator[Answer]) -> list[Batches]:
-        """The batches of its tasks, whose answers are the next ones."""
-        return list(work.given) if work.is_done else [self._heard(next(answers)) for _ in work.given]
-
-    def _heard(self, answer: Answer) -> Batches:
-        self.report.update(answer.report)
-        return answer.rows
+        left = [work for several in works for work in several if not work.is_done]
+        made = iter(self.run(left) if left else ())
+        return [[batches for work in several for batches in _done(work, made)] for several in works]
 
     @singledispatchmethod
-    def _works(self, step: Step) -> list[_Work]:
+    def _works(self, step: Step) -> list[Work]:
         raise InternalError(f"{type(step).__name__} does not run in a resident worker")
 
     @_works.register
-    def _(self, step: ReadRows) -> list[_Work]:
-        made = self.reads.of(step.source)
-        return [_Work(maps=(step.through,), read=made.read, given=tuple(made.tasks))]
+    def _(self, step: ReadRows) -> list[Work]:
+        made = self.reads(step.source)
+        return [Work(maps=(step.through,), read=made.read, given=tuple(made.tasks))]
 
     @_works.register
-    def _(self, step: Mapped) -> list[_Work]:
+    def _(self, step: Mapped) -> list[Work]:
         return [replace(work, maps=(*work.maps, step.through)) for work in self._works(step.below)]
 
     @_works.register
-    def _(self, step: United) -> list[_Work]:
+    def _(self, step: United) -> list[Work]:
         return [work for branch in step.branches for work in self._works(branch)]
 
     @_works.register
-    def _(self, step: Exchanged) -> list[_Work]:
+    def _(self, step: Exchanged) -> list[Work]:
         sent = self.results(step.blocks)
         blocks = [batch for tasks in sent for batches in tasks for batch in batches]
         if step.ticks:
             blocks += [block_row(p, 0, Form.TICK, 0, pa.py_buffer(b"")) for p in range(step.partitions)]
-        return [_Work(maps=(step.task,), read=None, given=tuple(_split(blocks, step.partitions)))]
+        return [Work(maps=(step.task,), read=None, given=tuple(_split(blocks, step.partitions)))]
 
     @_works.register
-    def _(self, step: Part) -> list[_Work]:
-        made = self._parts.get(id(step.node))
+    def _(self, step: Part) -> list[Work]:
+        made = self._parts.get(step.key)
         if made is None:
             (made,) = self.results([step.whole])
-            self._parts[id(step.node)] = made
+            self._parts[step.key] = made
         mine = (_by(READER_COLUMN, batches).get(step.reader, []) for batches in made)
         given = tuple([b.drop_columns([READER_COLUMN]) for b in batches] for batches in mine)
-        return [_Work(maps=(), read=None, given=given)]
+        return [Work(maps=(), read=None, given=given)]
+
+
+def flat(found: list[list[Batches]]) -> list[Batches]:
+    """The batches of each step, of all of its tasks."""
+    return [[batch for batches in tasks for batch in batches] for tasks in found]
+
+
+def _done(work: Work, made: Iterator[Batches]) -> list[Batches]:
+    """The batches of its tasks, which are the next ones."""
+    return list(work.given) if work.is_done else [next(made) for _ in work.given]
 
 
 def _split(blocks: Batches, partitions: int) -> list[Batches]:

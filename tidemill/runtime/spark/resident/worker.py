@@ -5,17 +5,14 @@ from __future__ import annotations
 import os
 import pickle
 import traceback
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Iterable, Iterator
 from contextlib import suppress
 from dataclasses import dataclass, field
 from multiprocessing.connection import Connection
-from typing import Any
+from typing import Protocol
 
-import pyarrow as pa
-
-from tidemill.connectors.api import BatchMap
 from tidemill.runtime.spark.kernel import Report
-from tidemill.runtime.spark.resident.connection import Answer, Question, connected, of_bytes
+from tidemill.runtime.spark.resident.connection import Answer, Batches, Question, connected
 from tidemill.spark_internals.task_context import act_as
 
 
@@ -29,21 +26,12 @@ class Told:
         self.report.update(term)
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Program:
-    """``maps``, one over the batches of the other. ``read``: makes the first batches of a pickled value, None
-    where the task is given batches. ``told``: where the maps report."""
+class Program(Protocol):
+    """``told``: what its steps have reported."""
 
-    maps: tuple[BatchMap, ...]
-    read: Callable[[Any], Iterator[pa.RecordBatch]] | None
     told: Told
 
-    def run(self, given: bytes) -> list[pa.RecordBatch]:
-        rows: Iterable[pa.RecordBatch]
-        rows = of_bytes(given) if self.read is None else self.read(pickle.loads(given))
-        for step in self.maps:
-            rows = step(rows)
-        return list(rows)
+    def run(self, given: bytes) -> list[Batches]: ...
 
 
 def serve(path: str, _: Iterable[int]) -> Iterator[None]:
@@ -69,7 +57,7 @@ def _answered(question: Question) -> Answer:
     try:
         act_as(question.number)
         program: Program = pickle.loads(question.program)
-        rows = program.run(question.given)
+        made = program.run(question.given)
     except Exception:
         return Answer({}, [], traceback.format_exc())
-    return Answer(program.told.report, rows)
+    return Answer(program.told.report, made)
