@@ -4,7 +4,8 @@ The steps of an epoch are the commit protocol. A crash between any two steps los
 twice:
 
 1. *plan*: ask every source how far it goes, and write this intent to ``<n>.plan.json``.
-2. *run*: one Spark job; kernels write new runs, and sinks stage their output under the epoch's number.
+2. *run*: one Spark job, or work of resident workers; kernels write new runs, and sinks stage their output
+   under the epoch's number.
 3. *commit*: one atomic ``<n>.commit.json`` with offsets, manifests and sink tokens.
 4. *publish*: sinks make the staged epoch visible by token, idempotently; rows go to the collector.
 5. *forget*: remove records and state files that no reader needs any more; then plan the next epoch.
@@ -25,7 +26,7 @@ from __future__ import annotations
 import threading
 import time
 from collections.abc import Callable, Hashable, Iterator, Mapping
-from contextlib import closing, nullcontext, suppress
+from contextlib import nullcontext, suppress
 from dataclasses import dataclass, field, replace
 from functools import partial
 
@@ -54,14 +55,15 @@ from tidemill.runtime.events import EpochBegun, JobEvent, JobResumed
 from tidemill.runtime.late_table import LateTable
 from tidemill.runtime.limits import Limits
 from tidemill.runtime.look_ahead import looking_ahead
-from tidemill.runtime.outputs import CollectOutput, Made, Output, SinkOutput, run_outputs
+from tidemill.runtime.outputs import CollectOutput, Made, SinkOutput
 from tidemill.runtime.progress import EpochProgress, so_far
 from tidemill.runtime.read_rows import is_reading
 from tidemill.runtime.snapshots import Held, SnapshotRequests
 from tidemill.runtime.spark.block_files import block_folder
+from tidemill.runtime.spark.epoch.arrow_epochs import ArrowEpochs
 from tidemill.runtime.spark.epoch.facts import EpochFacts
-from tidemill.runtime.spark.epoch.frames import EpochFrames
 from tidemill.runtime.spark.epoch.reads import Reads
+from tidemill.runtime.spark.epoch.spark_job import run_as_spark_job
 from tidemill.runtime.spark.failures import translated
 from tidemill.runtime.spark.kernel import LATE_ROWS, Report, ReportParam
 from tidemill.runtime.spark.pools import in_turn
@@ -80,8 +82,8 @@ may meet another worker that died with its daemon: there are as many as ran besi
 @dataclass(frozen=True, slots=True, kw_only=True)
 class JobSettings:
     """``latency``: the least seconds between two epochs of a live source. ``resumable``: the checkpoint
-    directory outlives the job. ``small_bytes``: as in ``EpochParallelism``, for resident epochs. ``tables``:
-    the paths of the sources' tables, for errors."""
+    directory outlives the job. ``small_bytes``: as in ``EpochParallelism``, where rows stay in Arrow.
+    ``tables``: the paths of the sources' tables, for errors."""
 
     job_id: str
     name: str
@@ -95,11 +97,11 @@ class JobSettings:
 
 @dataclass(slots=True, kw_only=True)
 class StreamingJob:
-    """``outputs`` by id; exactly one CollectOutput, or any number of SinkOutputs."""
+    """``arrow``: has the outputs by id, which are exactly one CollectOutput, or any number of SinkOutputs."""
 
     spark: SparkSession
     sources: dict[str, Source]
-    outputs: dict[str, Output]
+    arrow: ArrowEpochs
     checkpoint: CheckpointDirectory
     settings: JobSettings
     on_progress: Callable[[EpochProgress], None]
@@ -133,10 +135,10 @@ class StreamingJob:
         self._state_files = StateCollector(StateFiles.open(self.checkpoint.state_root))
         # One for all epochs: Spark never forgets an accumulator.
         self._report = self.spark.sparkContext.accumulator({}, ReportParam())
-        nodes = [output.node for output in self.outputs.values()]
+        nodes = [output.node for output in self.arrow.outputs.values()]
         self._stages, self._limits = with_room(lambda: Stages.of(nodes)), Limits(nodes)
         self._event_time = EventTime(self.sources, list(self._nodes()))
-        small = 0 if self.resident is None else self.settings.small_bytes
+        small = 0 if self.arrow.lacking else self.settings.small_bytes
         self._parallelism = EpochParallelism.of_nodes(self._nodes(), self.settings.parallelism, small)
 
     def run(self) -> None:
@@ -366,9 +368,8 @@ class StreamingJob:
             if made is not None:
                 return made
             beside = nullcontext() if self.resident is None else self.resident.beside()
-            made_frames = EpochFrames(spark=self.spark, facts=facts, reads=reads)
-            with beside, closing(made_frames) as frames, in_turn(context):
-                return run_outputs(self.outputs, frames, plan.epoch)
+            with beside, in_turn(context):
+                return run_as_spark_job(self.spark, self.arrow, facts, reads)
 
     def _facts(self, plan: EpochPlan, reads: Reads, folder: str | None) -> EpochFacts:
         return EpochFacts(
@@ -455,7 +456,7 @@ class StreamingJob:
             parts[0][0].publish_group(commit.epoch, parts)
 
     def _collect(self, epoch: int, rows: pa.Table) -> None:
-        for output in self.outputs.values():
+        for output in self.arrow.outputs.values():
             if isinstance(output, CollectOutput):
                 output.collector(epoch, rows)
 
@@ -468,10 +469,10 @@ class StreamingJob:
         }
 
     def _nodes(self) -> Iterator[g.ExecNode]:
-        return (node for output in self.outputs.values() for node in output.node.walk())
+        return (node for output in self.arrow.outputs.values() for node in output.node.walk())
 
     def _sinks(self) -> dict[str, Sink]:
-        sinks = {key: o.sink for key, o in self.outputs.items() if isinstance(o, SinkOutput)}
+        sinks = {key: o.sink for key, o in self.arrow.outputs.items() if isinstance(o, SinkOutput)}
         return sinks if self.late is None else {**sinks, LATE_ROWS: self.late.sink}
 
     def _bounded(self) -> bool:

@@ -29,7 +29,8 @@ from tidemill.runtime.compile.result import result_node
 from tidemill.runtime.execution_text import combined, execution_text
 from tidemill.runtime.graph import ExecNode
 from tidemill.runtime.job.graphs import unread_job
-from tidemill.runtime.spark.resident.fitness import unfit
+from tidemill.runtime.spark.epoch.fitness import needs_frames
+from tidemill.runtime.spark.resident.epochs import unfit
 from tidemill.runtime.spark.settings import chosen_master
 from tidemill.session import execution, planning
 from tidemill.session.context import SessionContext
@@ -86,7 +87,7 @@ def _epochs(
         else result_node(node, root.fields, text=context.rendered, zone=zone, arrays=arrays)[0]
         for (key, node), root in zip(outputs.items(), roots, strict=True)
     }
-    why = unfit(nodes, master)
+    why = unfit(needs_frames(nodes), master)
     return f"Epochs are Spark jobs, because {why}\n" if why else "Epochs are resident\n"
 
 

@@ -51,6 +51,7 @@ from tidemill.runtime.job.request import JobRequest, epoch_session
 from tidemill.runtime.job.running import RunningJob
 from tidemill.runtime.late_table import LateTable, late_table
 from tidemill.runtime.outputs import Collector, CollectOutput, Output, SinkOutput
+from tidemill.runtime.spark.epoch.arrow_epochs import ArrowEpochs
 from tidemill.runtime.spark.resident.epochs import resident_epochs
 from tidemill.runtime.tables import make_sink
 
@@ -206,11 +207,11 @@ class _Preparation:
         for output in outputs.values():
             if isinstance(output, SinkOutput):
                 output.sink.publish_with(spark)
-        stopping = threading.Event()
+        stopping, arrow = threading.Event(), ArrowEpochs.of(dict(outputs))
         job = StreamingJob(
             spark=spark,
             sources=context.sources,
-            outputs=dict(outputs),
+            arrow=arrow,
             checkpoint=self._checkpoint,
             settings=JobSettings(
                 job_id=identity.job_id,
@@ -227,7 +228,7 @@ class _Preparation:
             clock=request.clock,
             late=self._late_table(len(outputs)),
             stopping=stopping,
-            resident=resident_epochs(spark, outputs, context.parallelism, stopping, request.config),
+            resident=resident_epochs(spark, arrow, context.parallelism, stopping, request.config),
         )
         nodes = {key: o.node for key, o in outputs.items()}
         tables = {**context.tables, **self.tables}

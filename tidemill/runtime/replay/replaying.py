@@ -32,6 +32,7 @@ from tidemill.runtime.job.identity import job_identity
 from tidemill.runtime.job.request import JobRequest, epoch_session
 from tidemill.runtime.outputs import SinkOutput
 from tidemill.runtime.replay.captured import CapturingSink, KeptRows
+from tidemill.runtime.spark.epoch.arrow_epochs import ArrowEpochs
 from tidemill.runtime.spark.job_groups import grouped
 from tidemill.runtime.values_source import ValuesSource
 
@@ -141,7 +142,7 @@ class Replay:
         return StreamingJob(
             spark=epoch_session(self.request, self.context.parallelism),
             sources=sources,
-            outputs=dict(self.outputs),
+            arrow=ArrowEpochs.of(dict(self.outputs)),
             checkpoint=checkpoint,
             settings=JobSettings(
                 job_id=self.identity.job_id,

@@ -14,6 +14,7 @@ from pyspark.sql import SparkSession
 from tests.runtime.running import Crash, Session, crash_at
 from tests.runtime.spark.resident.jobs import (
     ROWS,
+    WAYS,
     changes,
     drawn_partitions,
     heard,
@@ -93,10 +94,12 @@ def test_the_changes_are_the_same(case: str, spark: SparkSession, tmp_path: Path
     chance, queries = Random(case), CASES[case]
     tables = make_input(tmp_path / "input", chance)
     rows = chance.choice((11, 16))
-    spark_jobs = ran(Session(options(rows, resident=False)), tables, tmp_path / "spark", queries)
+    frames, one_task = (
+        ran(Session(options(rows, way)), tables, tmp_path / way, queries) for way in ("frames", "one task")
+    )
     with heard() as found, drawn_partitions(chance):
-        resident = ran(Session(options(rows, resident=True)), tables, tmp_path / "resident", queries)
-    assert resident == spark_jobs
+        resident = ran(Session(options(rows, "resident")), tables, tmp_path / "resident", queries)
+    assert resident == one_task == frames
     assert any(resident)
     assert (len(found.resident) >= 2) is (case not in SPARK_JOBS)
     assert found.failures == []
@@ -126,13 +129,13 @@ def test_a_reader_gets_the_same(
 ) -> None:
     """Values of the same Python types, or texts."""
     tables, got = [*make_input(tmp_path, Random(case)), make_types(tmp_path)], []
-    for resident in (False, True):
-        session = Session({**options(11, resident=resident), "table.local-time-zone": zone})
+    for way in WAYS:
+        session = Session({**options(11, way), "table.local-time-zone": zone})
         session.environment.context.rendered = rendered
         session.execute(*tables)
         with heard() as found:
             got.append(list(map(repr, shown(session, SELECTS[case], rendered))))
-    assert got[0] == got[1]
+    assert got[0] == got[1] == got[2]
     assert got[0]
     instants = case == "dates" and zone != "UTC"
     assert (len(found.resident) >= 2) is not (rendered and (case in ONLY_AS_VALUES or instants))
@@ -146,32 +149,32 @@ def test_a_job_goes_on_in_the_other_way(case: str, seed: int, spark: SparkSessio
     """It crashes at a random step of a random epoch, and goes on with epochs of another size."""
     chance, queries = Random(f"{case} {seed}"), CASES[case]
     tables = make_input(tmp_path / "input", chance)
-    begins = chance.choice((True, False))
+    begins, goes_on = chance.sample(list(WAYS), 2)
     first, second = chance.choice((7, 11)), chance.choice((5, 13, 20))
     step, epoch = chance.choice(("planned", "ran", "committed", "published")), chance.choice((2, 3))
     found = []
-    for name, ways in (("spark", (False, False)), ("other", (begins, not begins))):
+    for name, ways in (("frames", ("frames", "frames")), ("other", (begins, goes_on))):
         folder, checkpoint = tmp_path / name, tmp_path / f"{name}-checkpoint"
-        made = Session(options(first, resident=ways[0], checkpoint=checkpoint), crash_at(step, epoch))
+        made = Session(options(first, ways[0], checkpoint), crash_at(step, epoch))
         made.execute(*tables, *sinks(folder, len(queries)))
         with pytest.raises(Crash):
             made.execute(inserts(queries))
-        again = Session(options(second, resident=ways[1], checkpoint=checkpoint))
+        again = Session(options(second, ways[1], checkpoint))
         found.append(ran(again, tables, folder, queries))
     assert found[0] == found[1] == changes(tmp_path / "other", len(queries))
     assert any(found[0])
 
 
 def test_state_that_expires(spark: SparkSession, tmp_path: Path) -> None:
-    """By a clock that tells the same time to both."""
+    """By a clock that tells the same time to all."""
     queries = ("SELECT k AS x, COUNT(*) AS y FROM a GROUP BY k",)
     tables, found = make_input(tmp_path / "input", Random(5)), []
-    for resident in (False, True):
-        session = Session({**options(10, resident=resident), "table.exec.state.ttl": "8 s"})
+    for way in WAYS:
+        session = Session({**options(10, way), "table.exec.state.ttl": "8 s"})
         moments = map(float, range(1_000, 1_000_000))
         session.environment.context.clock = partial(next, moments)
-        found.append(ran(session, tables, tmp_path / str(resident), queries))
-    assert found[0] == found[1]
+        found.append(ran(session, tables, tmp_path / way, queries))
+    assert found[0] == found[1] == found[2]
     after = [change["after"] for change in map(json.loads, found[0][0]) if change["after"]]
     last = {row["x"]: row["y"] for row in after}
     assert sum(last.values()) < ROWS  # a count that expired has begun again

@@ -18,7 +18,7 @@ import threading
 import time
 import traceback
 from collections import Counter
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from multiprocessing import Pipe
 from multiprocessing.connection import Connection
@@ -27,13 +27,17 @@ from random import Random
 from typing import Any, cast
 from unittest.mock import patch
 
+from pyspark.sql import SparkSession
+
 from tests.runtime.running import Session
 from tests.runtime.spark.resident.in_process import Workers, in_process
 from tests.runtime.spark.resident.jobs import changes, inserts, make_input, options, sinks
 from tests.runtime.spark.resident.victim import QUERIES, STEPS
 from tidemill.runtime import epoch_loop
-from tidemill.runtime.outputs import Made, Output
-from tidemill.runtime.spark.epoch.frames import EpochFrames
+from tidemill.runtime.outputs import Made
+from tidemill.runtime.spark.epoch.arrow_epochs import ArrowEpochs
+from tidemill.runtime.spark.epoch.facts import EpochFacts
+from tidemill.runtime.spark.epoch.reads import Reads
 from tidemill.runtime.spark.resident import worker
 from tidemill.runtime.spark.resident import workers as real
 from tidemill.runtime.spark.resident.epochs import ResidentEpochs
@@ -95,16 +99,16 @@ class _InThread(ResidentEpochs):
         raise error
 
 
-def as_spark_job(outputs: Mapping[str, Output], frames: EpochFrames, epoch: int) -> Made:
+def as_spark_job(spark: SparkSession, arrow: ArrowEpochs, facts: EpochFacts, reads: Reads) -> Made:
     """In a thread of this process."""
     runner = _InThread(
-        spark=frames.spark,
-        outputs=outputs,
+        context=spark.sparkContext,
+        arrow=arrow,
         parallelism=WIDTH,
         workers=cast(Any, Workers()),
         stopping=threading.Event(),
     )
-    made = runner.run(frames.facts, frames.reads, lambda: None)
+    made = runner.run(facts, reads, lambda: None)
     assert made is not None
     return made
 
@@ -125,8 +129,8 @@ def life(folder: Path, chance: Random | None) -> int:
 def _run(folder: Path, chance: Random | None) -> None:
     forked = Forked(lambda: chance is not None and chance.random() < 0.8)
     fault = (lambda _: None) if chance is None else _killer(folder, chance, forked)
-    with in_process(folder, forked), patch.object(epoch_loop, "run_outputs", as_spark_job):
-        made = options(ROWS_OF_EPOCH, resident=True, checkpoint=folder / "checkpoint")
+    with in_process(folder, forked), patch.object(epoch_loop, "run_as_spark_job", as_spark_job):
+        made = options(ROWS_OF_EPOCH, "resident", folder / "checkpoint")
         if chance is not None and chance.random() < 0.5:
             made["tidemill.epoch.small-bytes"] = "0"
         tables = make_input(folder / "input", Random(1), ROWS)

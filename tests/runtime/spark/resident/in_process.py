@@ -14,6 +14,7 @@ from unittest.mock import MagicMock, patch
 from pyspark import SparkFiles, TaskContext
 
 from tidemill.runtime.job import request, running
+from tidemill.runtime.spark.epoch import programs
 from tidemill.runtime.spark.kernel import Report
 from tidemill.runtime.spark.resident import epochs, worker
 from tidemill.runtime.spark.resident.connection import Answer, Question
@@ -90,6 +91,7 @@ def in_process(folder: Path, workers: Workers | None = None) -> Iterator[None]:
         patch.object(request, "job_session", lambda application, settings: spark),
         patch.object(running, "grouped", lambda *_, **__: nullcontext()),
         patch.object(epochs, "resident_workers", lambda context: workers or Workers()),
+        patch.object(programs, "act_as", act_as),
         patch.object(worker, "act_as", act_as),
         patch.object(TaskContext, "get", lambda: number),
         patch.object(SparkFiles, "getRootDirectory", lambda: str(folder)),

@@ -1,4 +1,4 @@
-"""Jobs that run twice, their epochs as Spark jobs and in resident workers, over the same random input."""
+"""Jobs that run in several ways, their epochs as Spark jobs and in resident workers, over the same input."""
 
 from __future__ import annotations
 
@@ -112,12 +112,16 @@ class Heard:
 
 @contextmanager
 def drawn_partitions(chance: Random) -> Iterator[None]:
-    """Each epoch of the jobs that start here has as many as ``chance`` says."""
+    """Each epoch of the jobs that start here has as many as ``chance`` says, and is one task or several."""
 
     def drawn(parallelism: EpochParallelism, reads: Reads) -> int:
         return chance.choice((1, parallelism.most, 3))
 
-    with patch.object(EpochParallelism, "of_epoch", drawn):
+    is_small = property(lambda _: chance.random() < 0.5)
+    with (
+        patch.object(EpochParallelism, "of_epoch", drawn),
+        patch.object(EpochParallelism, "is_small", is_small),
+    ):
         yield
 
 
@@ -164,9 +168,16 @@ def changes(folder: Path, count: int) -> list[list[str]]:
     return [lines(folder / f"s{i}") for i in range(count)]
 
 
-def options(rows: int, *, resident: bool, checkpoint: Path | None = None) -> dict[str, str]:
-    made = {"tidemill.epoch.max-rows": str(rows), "tidemill.epoch.resident": str(resident).lower()}
-    made["parallelism.default"] = "2"
+WAYS = {
+    "frames": {"tidemill.epoch.resident": "false", "tidemill.epoch.small-bytes": "0"},
+    "one task": {"tidemill.epoch.resident": "false"},
+    "resident": {"tidemill.epoch.resident": "true"},
+}
+"""Of running epochs."""
+
+
+def options(rows: int, way: str, checkpoint: Path | None = None) -> dict[str, str]:
+    made = {"tidemill.epoch.max-rows": str(rows), "parallelism.default": "2", **WAYS[way]}
     return made if checkpoint is None else {**made, "execution.checkpointing.dir": str(checkpoint)}
 
 

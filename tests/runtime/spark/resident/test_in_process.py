@@ -62,7 +62,7 @@ def test_rows_add_up_to_what_python_makes_of_them(case: str, tmp_path: Path) -> 
     a, b = read(tmp_path / "input" / "a.csv"), read(tmp_path / "input" / "b.csv")
     with (tmp_path / "input" / "d.csv").open() as file:
         d = {int(k): int(w) for k, w in csv.reader(file)}
-    session = Session(options(chance.choice((7, 11, 60)), resident=True))
+    session = Session(options(chance.choice((7, 11, 60)), "resident"))
     with in_process(tmp_path), heard() as found:
         (lines,) = ran(session, tables, tmp_path, CASES[case])
     assert added_up(lines) == Counter(NAIVE[case](a, b, d))
@@ -75,7 +75,7 @@ def test_where_epochs_end_changes_nothing(case: str, tmp_path: Path) -> None:
     """Also by event time, in which rows of one table may come by two branches."""
     tables, found = make_input(tmp_path / "input", Random(case)), []
     for rows in (60, 13, 5):
-        session = Session(options(rows, resident=True))
+        session = Session(options(rows, "resident"))
         with in_process(tmp_path):
             (lines,) = ran(session, tables, tmp_path / str(rows), CASES[case])
         found.append(added_up(lines))
@@ -84,7 +84,7 @@ def test_where_epochs_end_changes_nothing(case: str, tmp_path: Path) -> None:
 
 
 def test_a_select_gives_rows_of_all_types(tmp_path: Path) -> None:
-    session = Session({**options(7, resident=True), "table.local-time-zone": "Asia/Tokyo"})
+    session = Session({**options(7, "resident"), "table.local-time-zone": "Asia/Tokyo"})
     session.execute(make_types(tmp_path))
     with in_process(tmp_path), heard() as found:
         rows = folded(session.changes("SELECT i, CAST(l AS STRING) FROM types"))

@@ -19,10 +19,11 @@ from pyspark import SparkContext
 from pyspark.sql import SparkSession
 
 from tests.runtime.running import Session
-from tests.runtime.spark.resident.jobs import heard, inserts, make_input, options, ran, sinks
+from tests.runtime.spark.resident.jobs import WAYS, heard, inserts, make_input, options, ran, sinks
 from tidemill.errors import TidemillError
 from tidemill.runtime.progress import EpochProgress
 from tidemill.runtime.spark.resident import workers
+from tidemill.runtime.spark.resident.asked import Asked
 from tidemill.runtime.spark.resident.epochs import ResidentEpochs
 from tidemill.runtime.spark.resident.workers import resident_workers
 from tidemill.runtime.spark.settings import SOCKET_FOLDER
@@ -69,7 +70,7 @@ def test_slots_come_back_with_the_end_of_the_job(
     spark: SparkSession, tables: list[str], tmp_path: Path
 ) -> None:
     """There is a worker for each partition, although small epochs have one."""
-    session, seen = Session(options(10, resident=True)), set[int]()
+    session, seen = Session(options(10, "resident")), set[int]()
 
     def look(progress: EpochProgress) -> None:
         seen.add(len(resident_workers(spark.sparkContext).processes))
@@ -91,7 +92,7 @@ def test_workers_that_start_ahead_are_those_of_the_first_epoch(
         resident.begin()
         eventually(lambda: resident.are_there)
         ahead = resident.processes
-        session, seen = Session(options(10, resident=True)), set[tuple[int, ...]]()
+        session, seen = Session(options(10, "resident")), set[tuple[int, ...]]()
         session.environment.context.on_progress = lambda _: seen.add(resident.processes)
         ran(session, tables, tmp_path, COUNTS)
     assert seen == {ahead}
@@ -110,7 +111,7 @@ def test_workers_that_nobody_uses_give_their_slots_back(spark: SparkSession) -> 
 def test_slots_come_back_while_no_epoch_runs(spark: SparkSession, tables: list[str], tmp_path: Path) -> None:
     """A job that waits for input holds none."""
     waiting = tables[0].replace("'format'", "'source.monitor-interval'='1 h', 'format'")
-    session = Session({**options(30, resident=True), "table.exec.mini-batch.allow-latency": "100 ms"})
+    session = Session({**options(30, "resident"), "table.exec.mini-batch.allow-latency": "100 ms"})
     session.execute(waiting, *sinks(tmp_path, 1))
     with heard() as found, patch.object(workers, "IDLE_SECONDS", 0.2):
         result = session.environment.execute_sql(inserts(COUNTS))
@@ -123,7 +124,7 @@ def test_slots_come_back_while_no_epoch_runs(spark: SparkSession, tables: list[s
 @pytest.mark.usefixtures("slots_are_free")
 def test_another_query_gets_the_slots(spark: SparkSession, tables: list[str], tmp_path: Path) -> None:
     """Its Spark job begins while resident workers hold all slots."""
-    session, counted = Session(options(10, resident=True)), []
+    session, counted = Session(options(10, "resident")), []
     query = threading.Thread(target=lambda: counted.append(spark.range(100).repartition(2).count()))
 
     def look(progress: EpochProgress) -> None:
@@ -144,7 +145,7 @@ def test_a_worker_that_is_killed(
     way: signal.Signals, spark: SparkSession, tables: list[str], tmp_path: Path
 ) -> None:
     """Its epoch runs again as a Spark job, later ones in new workers; the answer stays."""
-    expected = ran(Session(options(10, resident=False)), tables, tmp_path / "spark", COUNTS)
+    expected = ran(Session(options(10, "frames")), tables, tmp_path / "spark", COUNTS)
     killed: list[int] = []
     plain = ResidentEpochs.run
 
@@ -159,7 +160,7 @@ def test_a_worker_that_is_killed(
         patch.object(ResidentEpochs, "run", run),
         heard() as found,
     ):
-        answer = ran(Session(options(10, resident=True)), tables, tmp_path / "resident", COUNTS)
+        answer = ran(Session(options(10, "resident")), tables, tmp_path / "resident", COUNTS)
     assert killed
     assert answer == expected
     assert len(found.failures) == 1
@@ -182,18 +183,18 @@ def test_errors_are_those_of_a_spark_job(
     with (tmp_path / "input" / "a.csv").open("a") as file:
         file.write("2024-05-01 00:02:00,1,none,60\n")
     said = []
-    for resident in (False, True):
-        session = Session(options(10, resident=resident))
+    for way in WAYS:
+        session = Session(options(10, way))
         with heard(), pytest.raises(TidemillError) as raised:
-            ran(session, tables, tmp_path / str(resident), (query,))
+            ran(session, tables, tmp_path / way, (query,))
         said.append((type(raised.value), raised.value.message, raised.value.hint))
-    assert said[0] == said[1]
+    assert said[0] == said[1] == said[2]
 
 
 @pytest.mark.usefixtures("slots_are_free")
 def test_a_large_epoch_is_a_spark_job(spark: SparkSession, tables: list[str], tmp_path: Path) -> None:
     with heard() as found, patch("tidemill.runtime.spark.resident.epochs.LARGEST", 100):
-        ran(Session(options(10, resident=True)), tables, tmp_path, COUNTS)
+        ran(Session(options(10, "resident")), tables, tmp_path, COUNTS)
     assert found.resident == []
 
 
@@ -201,19 +202,19 @@ def test_a_large_epoch_is_a_spark_job(spark: SparkSession, tables: list[str], tm
 def test_what_fails_in_resident_workers_alone_is_left_to_spark(
     spark: SparkSession, tables: list[str], tmp_path: Path, caplog: pytest.LogCaptureFixture
 ) -> None:
-    expected = ran(Session(options(10, resident=False)), tables, tmp_path / "spark", COUNTS)
+    expected = ran(Session(options(10, "frames")), tables, tmp_path / "spark", COUNTS)
     with (
-        patch("tidemill.spark_internals.pickling.Kept.pickled", side_effect=TypeError("cannot be pickled")),
+        patch.object(Asked, "_answered", side_effect=TypeError("cannot be sent")),
         heard() as found,
         caplog.at_level(logging.WARNING, "tidemill"),
     ):
-        answer = ran(Session(options(10, resident=True)), tables, tmp_path / "resident", COUNTS)
+        answer = ran(Session(options(10, "resident")), tables, tmp_path / "resident", COUNTS)
     assert answer == expected
     assert found.resident == []
-    assert found.failures == ["cannot be pickled"] * 3
+    assert found.failures == ["cannot be sent"] * 3
     (warning,) = (r.getMessage() for r in caplog.records if "resident" in r.getMessage())
     assert "3 in a row failed" in warning
-    assert "cannot be pickled" in warning
+    assert "cannot be sent" in warning
 
 
 @pytest.mark.usefixtures("slots_are_free")
@@ -222,7 +223,7 @@ def test_a_job_whose_workers_do_not_start_is_left_to_spark(
 ) -> None:
     """Each epoch would wait for them, in vain."""
     with heard() as found, patch.object(workers, "START_SECONDS", 0.0):
-        ran(Session(options(10, resident=True)), tables, tmp_path, COUNTS)
+        ran(Session(options(10, "resident")), tables, tmp_path, COUNTS)
     assert found.resident == []
     assert found.failures == ["workers have not started"] * 3
 
@@ -238,7 +239,7 @@ def test_a_job_that_ends_does_not_wait_for_workers_that_start(
         begun.set()
         ended.wait(_PATIENCE)
 
-    session = Session(options(10, resident=True))
+    session = Session(options(10, "resident"))
     session.execute(*tables, *sinks(tmp_path, 1))
     with heard() as found, patch.object(workers, "_run", never), patch.object(workers, "END_SECONDS", 0.0):
         job = session.environment.execute_sql(inserts(COUNTS)).job
@@ -259,7 +260,7 @@ def test_a_job_that_ends_does_not_wait_for_its_turn(
     spark: SparkSession, tables: list[str], tmp_path: Path
 ) -> None:
     """An epoch of another job has the workers."""
-    session = Session(options(10, resident=True))
+    session = Session(options(10, "resident"))
     session.execute(*tables, *sinks(tmp_path, 1))
     there = resident_workers(spark.sparkContext)
     with heard(), there.used(), there.lent(2, lambda: False) as lent:
@@ -275,17 +276,17 @@ def test_a_job_that_ends_does_not_wait_for_its_turn(
 @pytest.mark.usefixtures("slots_are_free")
 def test_jobs_beside_each_other_are_as_alone(spark: SparkSession, tables: list[str], tmp_path: Path) -> None:
     """Six have epochs at once, beside one that fails, and workers are killed now and then."""
-    expected = ran(Session(options(3, resident=False)), tables, tmp_path / "alone", COUNTS)
+    expected = ran(Session(options(3, "frames")), tables, tmp_path / "alone", COUNTS)
     bad = "SELECT id AS x, 100 / (v - v) AS y FROM a"
     answers, errors, ended = list[object](), list[TidemillError](), threading.Event()
 
     def good(name: str) -> None:
-        answers.append(ran(Session(options(3, resident=True)), tables, tmp_path / name, COUNTS))
+        answers.append(ran(Session(options(3, "resident")), tables, tmp_path / name, COUNTS))
 
     def failing() -> None:
         while not ended.is_set():
             try:
-                ran(Session(options(3, resident=True)), tables, tmp_path / str(len(errors)), (bad,))
+                ran(Session(options(3, "resident")), tables, tmp_path / str(len(errors)), (bad,))
             except TidemillError as e:
                 errors.append(e)
 

@@ -86,8 +86,8 @@ def main() -> None:
         step = chance.choice(STEPS) if deed == "step" else "planned"
         killer = Killer(folder, chance, deed, step, chance.randint(2, 9))
         workers.PAUSE_SECONDS = 0.0
-    resident = len(sys.argv) > 2 and (killer.deed == "worker" or chance.random() < 0.7)
-    made = options(ROWS_OF_EPOCH, resident=resident, checkpoint=folder / "checkpoint")
+    way = "frames" if len(sys.argv) == 2 else chance.choice(("frames", "one task", *["resident"] * 4))
+    made = options(ROWS_OF_EPOCH, "resident" if killer.deed == "worker" else way, folder / "checkpoint")
     session = Session(made, killer.reached if len(sys.argv) > 2 else lambda _: None)
     session.environment.context.on_progress = lambda progress: print("epoch", progress.epoch, flush=True)
     tables = make_input(folder / "input", Random(1), ROWS)

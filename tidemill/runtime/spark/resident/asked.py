@@ -3,17 +3,13 @@
 from __future__ import annotations
 
 import pickle
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field, replace
 
-from tidemill.connectors.api import ReadTasks
-from tidemill.deep_calls import with_room
-from tidemill.runtime.spark.epoch.steps import Step
+from tidemill.runtime.spark.epoch.programs import TaskProgram, Told, to_bytes
+from tidemill.runtime.spark.epoch.runner import Batches, Work
 from tidemill.runtime.spark.kernel import Report
-from tidemill.runtime.spark.resident.connection import Answer, Batches, to_bytes
-from tidemill.runtime.spark.resident.programs import EpochProgram, TaskProgram
-from tidemill.runtime.spark.resident.steps import Work
-from tidemill.runtime.spark.resident.worker import Told
+from tidemill.runtime.spark.resident.connection import Answer
 from tidemill.runtime.spark.resident.workers import Task
 from tidemill.spark_internals.pickling import Kept
 
@@ -22,8 +18,8 @@ Run = Callable[[Sequence[Task]], list[Answer]]
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Asked:
-    """``told``: what the steps report to; ``kept``: values that the steps of all epochs have; ``report``: what
-    the workers have told."""
+    """``told``: what the steps report to; ``kept``: values that the steps of all epochs have; ``report``:
+    what the workers have told."""
 
     told: Told
     kept: Kept
@@ -35,10 +31,9 @@ class Asked:
         asked = [task for work in works for task in self._tasks(work)]
         return [batches for made in self._answered(asked) for batches in made]
 
-    def epoch(self, steps: Sequence[Step], reads: Mapping[str, ReadTasks]) -> list[Batches]:
-        """The batches of each step. One worker runs all of them."""
-        program = EpochProgram(steps=tuple(steps), reads=reads, told=self.told)
-        (made,) = self._answered([Task(program=with_room(lambda: self.kept.pickled(program)), given=b"")])
+    def whole(self, program: bytes) -> list[Batches]:
+        """The results of a pickled program. One worker runs all of it."""
+        (made,) = self._answered([Task(program=program, given=b"")])
         return made
 
     def _tasks(self, work: Work) -> Iterator[Task]:

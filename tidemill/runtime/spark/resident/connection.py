@@ -10,12 +10,9 @@ import socket
 from dataclasses import dataclass
 from multiprocessing.connection import Connection
 
-import pyarrow as pa
-import pyarrow.ipc as ipc
-
+from tidemill.runtime.spark.epoch.programs import of_bytes, to_bytes
+from tidemill.runtime.spark.epoch.runner import Batches
 from tidemill.runtime.spark.kernel import Report
-
-Batches = list[pa.RecordBatch]
 
 
 @dataclass(frozen=True, slots=True)
@@ -39,7 +36,7 @@ class Question:
 
 @dataclass(frozen=True, slots=True)
 class Answer:
-    """``report``: what the program told the driver; ``made``: its results; ``failure``: a traceback, or ''."""
+    """``report``: what the program has told; ``made``: its results; ``failure``: a traceback, or ''."""
 
     report: Report
     made: list[Batches]
@@ -54,21 +51,6 @@ class Answer:
     def receive(cls, connection: Connection) -> Answer:
         report, count, failure = connection.recv()
         return cls(report, [of_bytes(connection.recv_bytes()) for _ in range(count)], failure)
-
-
-def to_bytes(batches: Batches) -> bytes | pa.Buffer:
-    """Batches of one schema, none as no bytes."""
-    if not batches:
-        return b""
-    sink = pa.BufferOutputStream()
-    with ipc.new_stream(sink, batches[0].schema) as writer:
-        for batch in batches:
-            writer.write_batch(batch)
-    return sink.getvalue()
-
-
-def of_bytes(data: bytes) -> Batches:
-    return list(ipc.open_stream(data)) if data else []
 
 
 def connected(path: str) -> Connection:

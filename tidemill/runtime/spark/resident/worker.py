@@ -7,31 +7,11 @@ import pickle
 import traceback
 from collections.abc import Iterable, Iterator
 from contextlib import suppress
-from dataclasses import dataclass, field
 from multiprocessing.connection import Connection
-from typing import Protocol
 
-from tidemill.runtime.spark.kernel import Report
-from tidemill.runtime.spark.resident.connection import Answer, Batches, Question, connected
+from tidemill.runtime.spark.epoch.programs import Program
+from tidemill.runtime.spark.resident.connection import Answer, Question, connected
 from tidemill.spark_internals.task_context import act_as
-
-
-@dataclass(slots=True)
-class Told:
-    """What the steps of a task report to the driver; it travels with them."""
-
-    report: Report = field(default_factory=dict)
-
-    def add(self, term: Report) -> None:
-        self.report.update(term)
-
-
-class Program(Protocol):
-    """``told``: what its steps have reported."""
-
-    told: Told
-
-    def run(self, given: bytes) -> list[Batches]: ...
 
 
 def serve(path: str, _: Iterable[int]) -> Iterator[None]:

@@ -1,4 +1,4 @@
-"""Which jobs can do without the JVM in their epochs, and why others cannot."""
+"""Which jobs have no rows in the JVM in their epochs, and why others have."""
 
 from __future__ import annotations
 
@@ -13,22 +13,19 @@ from tidemill.runtime.arrow_rows import ArrowRows
 from tidemill.runtime.placement import origin
 from tidemill.runtime.spark.epoch.arrow_steps import ArrowSteps
 from tidemill.runtime.spark.epoch.facts import EpochFacts
+from tidemill.runtime.spark.epoch.programs import Told
 from tidemill.runtime.spark.epoch.steps import Exchanged, Mapped, NodeRows, Part, Step, United
-from tidemill.runtime.spark.resident.worker import Told
-from tidemill.runtime.spark.settings import is_within_machine
 from tidemill.runtime.stages import Stages
 
 _ARROW = ArrowRows()
 
 
-def unfit(outputs: Mapping[str, g.ExecNode], master: str) -> str:
-    """Why epochs of a job that writes these ``outputs`` are Spark jobs; '' if they need not be."""
-    if not is_within_machine(master):
-        return f"Spark's master is '{master}', not within one machine"
-    return with_room(lambda: _unfit(outputs))
+def needs_frames(outputs: Mapping[str, g.ExecNode]) -> str:
+    """Why a job that writes these ``outputs`` needs Spark's frames; '' if its rows stay in Arrow."""
+    return with_room(lambda: _needs_frames(outputs))
 
 
-def _unfit(outputs: Mapping[str, g.ExecNode]) -> str:
+def _needs_frames(outputs: Mapping[str, g.ExecNode]) -> str:
     steps = ArrowSteps(_planned(outputs))
     made = [steps.mapped(node, iter, "") for node in outputs.values()]
     found = next(rows_of_frames(made), None)

@@ -1,4 +1,4 @@
-"""Runs the steps of an epoch, stage by stage, with the blocks between them in this process.
+"""Runs the steps of an epoch without frames: stage by stage, with the blocks between them in this process.
 
 Small blocks of an exchange are handed on here; large ones lie in files, as in Spark's exchange.
 """
@@ -19,8 +19,9 @@ from tidemill.connectors.api import BatchMap, ReadTasks
 from tidemill.errors import InternalError
 from tidemill.runtime.spark.epoch.steps import Exchanged, Mapped, Part, ReadRows, Step, United
 from tidemill.runtime.spark.exchange import PARTITION_COLUMN, Form, block_row
-from tidemill.runtime.spark.resident.connection import Batches
 from tidemill.runtime.spark.spread import READER_COLUMN
+
+Batches = list[pa.RecordBatch]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
