@@ -5,5 +5,9 @@
 - ``tasks``: the picklable tasks that Python workers run: kernels, exchange writers, readings.
 - ``steps``: the work as data: which tasks follow each other in one worker, and where rows are exchanged.
 - ``arrow_steps``: makes these steps of the nodes that work on Arrow batches.
+- ``fitness``: which jobs have steps alone, and no rows in the JVM.
+- ``runner``: runs steps without frames; ``programs``: what a worker is asked to run of them.
+- ``arrow_epochs``: all steps of an epoch, what they give, and a small epoch as one Spark task.
 - ``frames``: makes lazy Spark frames of the steps, and of the nodes that the JVM computes.
+- ``spark_job``: an epoch as a Spark job, in either way.
 """

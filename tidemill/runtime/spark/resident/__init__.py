@@ -2,11 +2,10 @@
 
 A Spark job takes a tenth of a second beside its work: frames are built, a plan is made, stages are scheduled.
 So one job holds a Python worker per slot. The driver sends them the tasks of an epoch over Unix sockets, and
-gets their batches back. A Spark job would run the same tasks (see ``runtime.spark.epoch``). Only the runner
-of a step differs, and the way of its batches to the next step.
+gets their batches back; a small epoch is one task. A Spark job would run the same steps (see
+``runtime.spark.epoch``).
 
-- ``fitness``: which jobs can do without the JVM in their epochs.
-- ``steps``: runs the steps of an epoch, one after the other.
+- ``asked``: what the workers are asked for in one epoch.
 - ``workers``: the job that stays, its start, its end, and who may have its slots.
 - ``turns``: several jobs share the workers, in turn.
 - ``connection``: the messages between the driver and a worker.
