@@ -33,8 +33,11 @@ LOADED = "\nimport sys\nprint([m for m in sys.modules if m.startswith({!r})])"
 @pytest.mark.parametrize(
     ("code", "needless"),
     [
-        (ENVIRONMENT, ("pandas", "tidemill.plan", "tidemill.physical", "tidemill.operators")),
-        (f"{ENVIRONMENT}\nenv.execute_sql('SELECT 1')", ("tidemill.physical", "tidemill.runtime.job.start")),
+        (ENVIRONMENT, ("pyspark", "pandas", "tidemill.plan", "tidemill.physical", "tidemill.operators")),
+        (
+            f"{ENVIRONMENT}\nenv.execute_sql('SELECT 1')",
+            ("pyspark", "tidemill.physical", "tidemill.runtime.job"),
+        ),
         ("from tidemill.runtime.spark.session import start_ahead", ("numpy", "pyarrow", "sqlglot")),
     ],
 )

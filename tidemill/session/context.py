@@ -29,7 +29,6 @@ from tidemill.functions import registry
 from tidemill.functions.api import AggregateFunction, ScalarFunction
 from tidemill.late import late
 from tidemill.runtime.events import JobEvent, unheard
-from tidemill.runtime.spark.session import spark_application, too_late
 from tidemill.session import user_modules
 from tidemill.session.catalogs import from_spark, of_savepoint, outside, stored
 from tidemill.session.catalogs.locations import Place, catalog_store, own_catalogs_url
@@ -46,10 +45,12 @@ if TYPE_CHECKING:
     from tidemill.runtime.checkpoint import savepoint
     from tidemill.runtime.checkpoint.savepoint import Savepoint
     from tidemill.runtime.progress import EpochProgress
+    from tidemill.runtime.spark import session as spark_session
     from tidemill.session.catalogs import savepoint_catalog
     from tidemill.session.history.keeper import Keeper
 else:
     savepoint = late("tidemill.runtime.checkpoint.savepoint")
+    spark_session = late("tidemill.runtime.spark.session")
     savepoint_catalog = late("tidemill.session.catalogs.savepoint_catalog")
 
 
@@ -126,7 +127,7 @@ class SessionContext:
 
     def _spark_of_catalogs(self) -> SparkSession:
         self.permissions.check_connector("spark")
-        return spark_application(self.configuration)
+        return spark_session.spark_application(self.configuration)
 
     def _savepoint_of_catalogs(self, options: Mapping[str, str]) -> Savepoint:
         """Opens the savepoint of a catalog. The catalog's ``options`` override the session's for object
@@ -231,7 +232,7 @@ class SessionContext:
     def warn_of(self, key: str, value: str) -> None:
         """Warns of an option that changes nothing."""
         self.warn(unknown_option(key))
-        self.warn(too_late(key, value))
+        self.warn(spark_session.too_late(key, value))
 
     def warn(self, text: str) -> None:
         """Tells the user something that is no error, once a session; '' is nothing. It goes to the logger

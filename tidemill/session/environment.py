@@ -11,8 +11,6 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator, Mapping
 from typing import TYPE_CHECKING, Any
 
-from pyspark.sql import DataFrame
-
 from tidemill.catalog.objects import CatalogFunction
 from tidemill.catalog.table import CatalogFrame, CatalogView, ObjectPath
 from tidemill.config import registry as options
@@ -20,12 +18,9 @@ from tidemill.config.execution_options import RUNTIME_MODE
 from tidemill.config.option import Configuration
 from tidemill.errors import ValidationError
 from tidemill.late import late
-from tidemill.runtime.spark.session import spark_application
 from tidemill.session import arguments, dispatch, user_modules
 from tidemill.session.arguments import one_of, shown, text
 from tidemill.session.context import UNNAMED, SessionContext
-from tidemill.session.frames import arrow_in, dataframe_types
-from tidemill.session.frames.arrow_in import ProgramRows, Schema
 from tidemill.session.result import TableResult
 from tidemill.session.settings import EnvironmentSettings
 from tidemill.session.statement_set import StatementSet
@@ -37,9 +32,16 @@ from tidemill.types.logical import Field
 
 if TYPE_CHECKING:
     import pandas as pd
+    from pyspark.sql import DataFrame
 
+    from tidemill.runtime.spark import session as spark_session
+    from tidemill.session.frames import arrow_in, dataframe_types
+    from tidemill.session.frames.arrow_in import ProgramRows, Schema
     from tidemill.session.schema import view_text
 else:
+    spark_session = late("tidemill.runtime.spark.session")
+    arrow_in = late("tidemill.session.frames.arrow_in")
+    dataframe_types = late("tidemill.session.frames.dataframe_types")
     view_text = late("tidemill.session.schema.view_text")
 
 
@@ -142,7 +144,7 @@ class TableEnvironment:
         if isinstance(table, Table):
             table.check_belongs(self.context)
             self._create_view(named, table)
-        elif isinstance(table, DataFrame):
+        elif dataframe_types.is_frame(table):
             fields = dataframe_types.flink_fields(table)
             self._register(named, fields, dataframe_types.carrier_frame(table, fields))
         elif arrow_in.is_pandas(table):
@@ -165,7 +167,9 @@ class TableEnvironment:
         return self.from_path(f"`{path.catalog}`.`{path.database}`.`{path.name}`")
 
     def _register_rows(self, path: ObjectPath, rows: ProgramRows) -> None:
-        self._register(path, rows.fields, rows.frame(spark_application(self.context.configuration)))
+        self._register(
+            path, rows.fields, rows.frame(spark_session.spark_application(self.context.configuration))
+        )
 
     def _register(self, path: ObjectPath, fields: tuple[Field, ...], frame: DataFrame) -> None:
         key = str(path)

@@ -5,8 +5,6 @@ from __future__ import annotations
 import sys
 from typing import TYPE_CHECKING
 
-from pyspark.sql import DataFrame
-
 from tidemill.errors import ValidationError
 from tidemill.late import late
 from tidemill.session import arguments
@@ -19,6 +17,7 @@ from tidemill.types.logical import Field
 
 if TYPE_CHECKING:
     import pandas as pd
+    from pyspark.sql import DataFrame
 
     from tidemill.session import binding, execution, explaining, inserts, selects
 else:

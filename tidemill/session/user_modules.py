@@ -17,13 +17,18 @@ from contextlib import contextmanager
 from importlib.machinery import PathFinder
 from pathlib import Path
 from types import ModuleType
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from tidemill.catalog.objects import CatalogFunction
 from tidemill.errors import ValidationError
-from tidemill.spark_internals.pickling import pickled, send_by_value, sent_by_value
+from tidemill.late import late
 from tidemill.user_functions.declared import plain_function
 from tidemill.user_functions.kinds import DeclarationError, UserFunction
+
+if TYPE_CHECKING:
+    from tidemill.spark_internals import pickling
+else:
+    pickling = late("tidemill.spark_internals.pickling")
 
 _LIBRARIES = tuple(
     os.path.join(os.path.realpath(sysconfig.get_path(name)), "")
@@ -95,7 +100,7 @@ def _declared(found: Any, failed: str, called: str) -> UserFunction:
 
 def _check_travels(declared: UserFunction, failed: str) -> None:
     try:
-        pickled(declared.body)
+        pickling.pickled(declared.body)
     except Exception as e:
         raise ValidationError(
             f"{failed} It cannot be sent to Spark's Python workers: {e}.",
@@ -150,7 +155,7 @@ def _searching(folders: list[str]) -> Iterator[None]:
 
 def _forget_others(top: str) -> None:
     """Modules that another session loaded from elsewhere must not stand in for the ones meant here."""
-    ours = {name.partition(".")[0] for name in sent_by_value()}
+    ours = {name.partition(".")[0] for name in pickling.sent_by_value()}
     for name in {*ours, top} - {_OWN, "__main__"}:
         loaded = _file_of(sys.modules.get(name))
         if loaded and not _is_library(loaded) and _found_at(name) != loaded:
@@ -172,7 +177,7 @@ def _ship_by_value(module: ModuleType) -> None:
     root = _root_of(top, _file_of(sys.modules[top]) or file)
     for other in list(sys.modules.values()):
         if _is_beside(other, root):
-            send_by_value(other)
+            pickling.send_by_value(other)
 
 
 def _is_beside(module: ModuleType | None, root: str) -> bool:

@@ -9,23 +9,29 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import AbstractContextManager
 from functools import cached_property
-from typing import ClassVar
-
-from pyspark.errors import AnalysisException
-from pyspark.sql import SparkSession
+from typing import TYPE_CHECKING, ClassVar, TypeAlias
 
 from tidemill.catalog.kinds import DEFAULT_DATABASE, CatalogDescription, CatalogKind
 from tidemill.catalog.memory import Database, InMemoryCatalog
 from tidemill.catalog.table import CatalogTable, CatalogView, Column, ObjectPath
 from tidemill.errors import NotSupportedError
-from tidemill.session.frames.dataframe_types import flink_fields
+from tidemill.late import late
 from tidemill.types.physical import quote
+
+if TYPE_CHECKING:
+    from pyspark import errors
+    from pyspark.sql import SparkSession
+
+    from tidemill.session.frames import dataframe_types
+else:
+    errors = late("pyspark.errors")
+    dataframe_types = late("tidemill.session.frames.dataframe_types")
 
 TYPE = "spark"
 CATALOG = "catalog"
 _DEFAULT_CATALOG, _DEFAULT_DATABASE = "spark_catalog", "default"
 
-Spark = Callable[[], SparkSession]
+Spark: TypeAlias = "Callable[[], SparkSession]"
 
 
 class SparkCatalog(InMemoryCatalog):
@@ -90,9 +96,9 @@ class SparkTables(dict[str, CatalogTable | CatalogView]):
         path = f"{quote(self._catalog)}.{quote(self._database)}.{quote(name)}"
         try:
             frame = self._spark().table(path)
-        except AnalysisException:
+        except errors.AnalysisException:
             return None
-        columns = tuple(Column(name=f.name, type=f.type) for f in flink_fields(frame))
+        columns = tuple(Column(name=f.name, type=f.type) for f in dataframe_types.flink_fields(frame))
         options = {"connector": "spark", "table": path}
         return CatalogTable(
             path=ObjectPath(self._here, self._database, name), columns=columns, options=options

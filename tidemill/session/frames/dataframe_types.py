@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from functools import singledispatch
+from typing import TypeGuard
 
 from pyspark.sql import DataFrame
 from pyspark.sql import types as st
@@ -27,6 +28,10 @@ _SIMPLE: dict[type[st.DataType], t.LogicalType] = {
     st.TimestampNTZType: t.TimestampType(),
     st.NullType: t.NullType(),
 }
+
+
+def is_frame(table: object) -> TypeGuard[DataFrame]:
+    return isinstance(table, DataFrame)
 
 
 def flink_fields(frame: DataFrame) -> tuple[t.Field, ...]:
