@@ -1,8 +1,9 @@
 """How long a small epoch takes: 100 epochs of 1,000 rows through two aggregations, and whether it grows.
 
-``python -m bench.epochs [EPOCHS] [ROWS] [JOBS]``. The same job runs with an epoch as a Spark job and in
-resident workers, in turn, with a checkpoint directory. Prints for each the median and the 99th percentile,
-and the medians of the first and last tenth. The first epochs, which start workers and compile, do not count.
+``python -m bench.epochs [EPOCHS] [ROWS] [JOBS]``. The same job runs with an epoch as a Spark job of all
+partitions or of one task, and in resident workers, in turn, with a checkpoint directory. Prints for each the
+median and the 99th percentile, and the medians of the first and last tenth. The first epochs, which start
+workers and compile, do not count.
 With several JOBS these run at once, and only epochs count while all of them run: printed are the fastest and
 the slowest median of a job, and the highest of their 99th percentiles.
 """
@@ -20,6 +21,12 @@ from tidemill.session.environment import TableEnvironment
 
 WARM_UP = 10
 ROUNDS = 2
+WAYS = {
+    "Spark jobs of all partitions": ("false", "0"),
+    "Spark jobs of one task": ("false", "1mb"),
+    "resident": ("true", "1mb"),
+}
+"""Whether epochs are resident, and how many bytes a small one reads."""
 QUERY = (
     "INSERT INTO snk SELECT c, COUNT(*) FROM "
     "(SELECT MOD(k, 5000) AS kk, COUNT(*) AS c FROM src GROUP BY MOD(k, 5000)) GROUP BY c"
@@ -39,9 +46,10 @@ def main() -> None:
     )
     environment.execute_sql("CREATE TABLE snk (c BIGINT, n BIGINT) WITH ('connector' = 'blackhole')")
     for _ in range(ROUNDS):
-        for resident in ("false", "true"):
+        for name, (resident, small) in WAYS.items():
             environment.execute_sql(f"SET 'tidemill.epoch.resident' = '{resident}'")
-            name, found = "resident" if resident == "true" else "Spark jobs", _seconds(environment, jobs)
+            environment.execute_sql(f"SET 'tidemill.epoch.small-bytes' = '{small}'")
+            found = _seconds(environment, jobs)
             if jobs == 1:
                 _report(name, found[0], rows)
             else:

@@ -50,6 +50,7 @@ CHOICES: dict[str, tuple[str, ...]] = {
     "parallelism.default": ("1", "1", "2"),
     "table.exec.state.ttl": ("0 ms", "0 ms", "1 d"),
     "tidemill.epoch.resident": ("true", "true", "false"),
+    "tidemill.epoch.small-bytes": ("1 mb", "1 mb", "0"),
 }
 CALM = {name: chosen for name, chosen in OPERATORS.items() if name not in ("chain", "nested", "window_join")}
 """Without what makes millions of rows of thousands."""

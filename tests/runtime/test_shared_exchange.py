@@ -104,7 +104,13 @@ def exchanges(monkeypatch: pytest.MonkeyPatch) -> list[int]:
 @pytest.mark.parametrize("case", CASES)
 def test_one_exchange_and_the_batch_answer(case: str, tables: list[str], exchanges: list[int]) -> None:
     expected, query = CASES[case]
-    streaming = Session({"tidemill.epoch.max-rows": str(ROWS // 2), "tidemill.epoch.resident": "false"})
+    streaming = Session(
+        {
+            "tidemill.epoch.max-rows": str(ROWS // 2),
+            "tidemill.epoch.resident": "false",
+            "tidemill.epoch.small-bytes": "0",
+        }
+    )
     streaming.execute(*tables)
     answer = folded(streaming.changes(query))
     assert len(exchanges) == expected * len(streaming.progress)

@@ -35,7 +35,7 @@ SMALL = Option(
     default=MemorySize(1 << 20),
     own=True,
     doc="One task does all of an epoch that reads at most so much, whatever `parallelism.default` says, "
-    "because several tasks would take longer. It has an effect on jobs whose rows stay in Arrow. With 0, every "
-    "epoch has all partitions. It changes no result.",
+    "because several tasks would take longer. It has an effect on jobs whose rows stay in Arrow. With 0, "
+    "every epoch has all partitions. It changes no result.",
 )
 OPTIONS = (MAX_ROWS, MAX_BYTES, RESIDENT, SMALL)
