@@ -23,8 +23,8 @@ CHECKPOINT_DIRECTORY = Option(
     kind=str,
     default="",
     doc="The directory of a job's epoch records and state. A job that finds its own records there "
-    "continues after the last committed epoch. Later jobs of one session use `job-2`, `job-3`... "
-    "in it. Unset: a temporary directory, removed with the job.",
+    "continues after the last committed epoch; a SELECT that continues shows only what is new. Later "
+    "jobs of one session use `job-2`, `job-3`... in it. Unset: a temporary directory, removed with the job.",
 )
 SAVEPOINT_DIRECTORY = Option(
     key="execution.checkpointing.savepoint-dir",
