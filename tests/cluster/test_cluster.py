@@ -24,8 +24,9 @@ pytestmark = pytest.mark.thorough
 
 ROWS = 60
 """Of each source in an epoch."""
-EPOCHS_PER_KILL = 4
-"""More than pass between two kills: the job must not end before the last of them."""
+EPOCHS_PER_KILL = {"0": 4, "1 mb": 24}
+"""By what a small epoch reads, which is one task. More than pass between two kills: the job must not end
+before the last of them."""
 OPTIONS = (
     "spark.cores.max=2",
     "spark.executor.memory=512m",
@@ -49,11 +50,14 @@ def cluster(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Standalone]:
         yield running
 
 
-def test_kills_change_nothing(cluster: Standalone, tmp_path: Path, pytestconfig: pytest.Config) -> None:
+@pytest.mark.parametrize("small", EPOCHS_PER_KILL)
+def test_kills_change_nothing(
+    small: str, cluster: Standalone, tmp_path: Path, pytestconfig: pytest.Config
+) -> None:
     kills = int(pytestconfig.getoption("--kills"))
     chance = random.Random(int(pytestconfig.getoption("--seed")))
-    expected = write_changes(tmp_path, changes=ROWS * EPOCHS_PER_KILL * kills)
-    job = Job(master=cluster.url, folder=tmp_path, options=OPTIONS)
+    expected = write_changes(tmp_path, changes=ROWS * EPOCHS_PER_KILL[small] * kills)
+    job = Job(master=cluster.url, folder=tmp_path, options=(*OPTIONS, f"tidemill.epoch.small-bytes={small}"))
     killed: list[str] = []
     job.start()
     try:

@@ -19,12 +19,10 @@ from tidemill.late import late
 from tidemill.types.physical import quote
 
 if TYPE_CHECKING:
-    from pyspark import errors
     from pyspark.sql import SparkSession
 
     from tidemill.session.frames import dataframe_types
 else:
-    errors = late("pyspark.errors")
     dataframe_types = late("tidemill.session.frames.dataframe_types")
 
 TYPE = "spark"
@@ -94,11 +92,10 @@ class SparkTables(dict[str, CatalogTable | CatalogView]):
     ) -> CatalogTable | None:
         """None for what Spark has no table or view of."""
         path = f"{quote(self._catalog)}.{quote(self._database)}.{quote(name)}"
-        try:
-            frame = self._spark().table(path)
-        except errors.AnalysisException:
+        fields = dataframe_types.fields_of_table(self._spark(), path)
+        if fields is None:
             return None
-        columns = tuple(Column(name=f.name, type=f.type) for f in dataframe_types.flink_fields(frame))
+        columns = tuple(Column(name=f.name, type=f.type) for f in fields)
         options = {"connector": "spark", "table": path}
         return CatalogTable(
             path=ObjectPath(self._here, self._database, name), columns=columns, options=options
