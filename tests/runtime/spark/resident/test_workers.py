@@ -20,6 +20,7 @@ from pyspark.sql import SparkSession
 
 from tests.runtime.running import Session
 from tests.runtime.spark.resident.jobs import WAYS, heard, inserts, make_input, options, ran, sinks
+from tidemill import udf
 from tidemill.errors import TidemillError
 from tidemill.runtime.progress import EpochProgress
 from tidemill.runtime.spark.resident import workers
@@ -309,3 +310,22 @@ def test_jobs_beside_each_other_are_as_alone(spark: SparkSession, tables: list[s
     assert answers == [expected] * 6
     assert errors
     assert {e.message for e in errors} == {errors[0].message}
+
+
+@pytest.mark.parametrize("way", WAYS)
+def test_what_fails_for_rows_that_a_step_left_out(way: str, spark: SparkSession, tmp_path: Path) -> None:
+    """A kernel that cannot treat a date asks for another run. The function sees no row without a match."""
+    for name, day in (("x", "2024-01-01"), ("y", "2024-1-1")):
+        (tmp_path / f"{name}.csv").write_text(f"1,{day}\n")
+    session = Session(options(10, way))
+    session.execute(
+        *(
+            f"CREATE TABLE {name} (k BIGINT, s STRING) "
+            f"WITH ('connector'='filesystem', 'path'='{tmp_path}/{name}.csv', 'format'='csv')"
+            for name in "xy"
+        )
+    )
+    session.environment.create_temporary_function("year_of", udf(lambda day: day[:4], result_type="STRING"))
+    days = "(SELECT k, CAST(s AS DATE) AS d FROM y) AS y"
+    query = f"SELECT x.k, year_of(CAST(y.d AS STRING)) FROM x LEFT JOIN {days} ON x.k = y.k"
+    assert "2024" in repr(session.changes(query))

@@ -7,6 +7,7 @@ makes no plan for it.
 from __future__ import annotations
 
 import pickle
+import traceback
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import partial
@@ -17,6 +18,7 @@ from pyspark import SparkContext
 from tidemill.connectors.api import BatchMap
 from tidemill.deep_calls import with_room
 from tidemill.errors import InternalError
+from tidemill.operators.api import AGAIN, HOT
 from tidemill.runtime import graph as g
 from tidemill.runtime.outputs import CollectOutput, Made, Output, SinkOutput, stager_of
 from tidemill.runtime.spark.epoch.arrow_steps import ArrowSteps
@@ -82,13 +84,27 @@ class ArrowEpochs:
         task = partial(_ran, self.program(steps, reads, told))
         ((report, found),) = context.parallelize((0,), 1).mapPartitions(task).collect()
         facts.report.add(report)
+        if isinstance(found, str):
+            raise _Failed(found)
         return self.made([of_bytes(data) for data in found])
 
 
-def _ran(program: bytes, given: Iterable[int]) -> Iterator[tuple[Report, list[bytes]]]:
+class _Failed(Exception):
+    """A program has failed; the text is the worker's traceback."""
+
+
+def _ran(program: bytes, given: Iterable[int]) -> Iterator[tuple[Report, list[bytes] | str]]:
+    """What the program has told, and its results or a traceback. What a step left out, because it asks for
+    another run, may be what a later one failed for: so the driver hears of it."""
     list(given)  # a worker that leaves some of its input is not used again
     loaded: Program = pickle.loads(program)
-    made = [bytes(to_bytes(batches)) for batches in loaded.run(b"")]
+    made: list[bytes] | str
+    try:
+        made = [bytes(to_bytes(batches)) for batches in loaded.run(b"")]
+    except Exception:
+        if not any(task.get(AGAIN) or task.get(HOT) for task in loaded.told.report.values()):
+            raise
+        made = traceback.format_exc()
     yield loaded.told.report, made
 
 
