@@ -20,7 +20,7 @@ from tidemill.runtime import graph as g
 from tidemill.runtime.spark.epoch import programs
 from tidemill.runtime.spark.epoch.arrow_epochs import ArrowEpochs
 from tidemill.runtime.spark.epoch.fitness import all_steps
-from tidemill.runtime.spark.epoch.programs import Told
+from tidemill.runtime.spark.epoch.programs import Failed, Told
 from tidemill.runtime.spark.epoch.reads import Reads
 from tidemill.runtime.spark.epoch.runner import Batches, StepRunner, flat
 from tidemill.runtime.spark.epoch.steps import Exchanged, Mapped, NodeRows, Part, ReadRows, Step, United
@@ -29,7 +29,7 @@ from tidemill.runtime.spark.kernel import Report
 from tidemill.runtime.spark.resident import worker
 from tidemill.runtime.spark.resident.asked import Asked
 from tidemill.runtime.spark.resident.connection import Answer, Question
-from tidemill.runtime.spark.resident.workers import Failed, Task, answer_of
+from tidemill.runtime.spark.resident.workers import Task, answer_of
 from tidemill.runtime.spark.spread import READER_COLUMN
 from tidemill.runtime.spark.watermark_stage import Handover
 from tidemill.spark_internals.pickling import Kept

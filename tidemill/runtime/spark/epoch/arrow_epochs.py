@@ -1,7 +1,6 @@
 """Epochs without frames, as rows stay in Arrow: their steps, and a small epoch as one Spark task.
 
-The rows of a small epoch take some milliseconds. One task needs no exchange between processes, and Spark
-makes no plan for it.
+A small epoch takes some milliseconds. As one task it needs no exchange between processes and no plan.
 """
 
 from __future__ import annotations
@@ -24,7 +23,7 @@ from tidemill.runtime.outputs import CollectOutput, Made, Output, SinkOutput, st
 from tidemill.runtime.spark.epoch.arrow_steps import ArrowSteps
 from tidemill.runtime.spark.epoch.facts import EpochFacts
 from tidemill.runtime.spark.epoch.fitness import needs_frames, rows_of_frames
-from tidemill.runtime.spark.epoch.programs import EpochProgram, Program, Told, of_bytes, to_bytes
+from tidemill.runtime.spark.epoch.programs import EpochProgram, Failed, Program, Told, of_bytes, to_bytes
 from tidemill.runtime.spark.epoch.reads import Reads
 from tidemill.runtime.spark.epoch.runner import Batches
 from tidemill.runtime.spark.epoch.steps import Step
@@ -34,7 +33,7 @@ from tidemill.spark_internals.pickling import Kept
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ArrowEpochs:
-    """``outputs``: of the job. ``lacking``: why its rows do not stay in Arrow, '' if they do. ``kept``:
+    """``outputs``: of the job. ``lacking``: why its rows do not stay in Arrow; empty if they do. ``kept``:
     values that the programs of all epochs have."""
 
     outputs: Mapping[str, Output]
@@ -85,12 +84,8 @@ class ArrowEpochs:
         ((report, found),) = context.parallelize((0,), 1).mapPartitions(task).collect()
         facts.report.add(report)
         if isinstance(found, str):
-            raise _Failed(found)
+            raise Failed(found)
         return self.made([of_bytes(data) for data in found])
-
-
-class _Failed(Exception):
-    """A program has failed; the text is the worker's traceback."""
 
 
 def _ran(program: bytes, given: Iterable[int]) -> Iterator[tuple[Report, list[bytes] | str]]:

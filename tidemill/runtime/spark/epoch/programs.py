@@ -17,6 +17,10 @@ from tidemill.runtime.spark.kernel import Report
 from tidemill.spark_internals.task_context import act_as
 
 
+class Failed(Exception):
+    """A program has failed; the text is the worker's traceback."""
+
+
 @dataclass(slots=True)
 class Told:
     """What the steps of a program report to the driver; it travels with them."""

@@ -32,6 +32,7 @@ from uuid import uuid4
 
 from pyspark import SparkContext
 
+from tidemill.runtime.spark.epoch.programs import Failed
 from tidemill.runtime.spark.job_groups import group_of
 from tidemill.runtime.spark.pools import in_turn
 from tidemill.runtime.spark.resident.connection import Answer, Question
@@ -61,10 +62,6 @@ _LOGGER = logging.getLogger("tidemill")
 
 class Lost(Exception):
     """A worker has ended, or was ended."""
-
-
-class Failed(Exception):
-    """A task has failed; the text is the worker's traceback."""
 
 
 class GivenUp(Exception):
