@@ -33,8 +33,10 @@ class FakeEnvironment:
     def check_table(self, table: CatalogTable, options: Mapping[str, str], position: Position | None) -> None:
         return None
 
-    def object_names(self, catalog: str, database: str) -> tuple[str, ...]:
-        return tuple(p.name for p in self.objects if (p.catalog, p.database) == (catalog, database))
+    def names_within(self, *parts: str) -> tuple[str, ...]:
+        paths = [(CATALOG, DATABASE), *((p.catalog, p.database, p.name) for p in self.objects)]
+        within = (p for p in paths if p[: len(parts)] == parts and len(p) > len(parts))
+        return tuple(dict.fromkeys(p[len(parts)] for p in within))
 
     def scalar_function(self, name: str) -> ScalarFunction | None:
         return registry.scalar(name)

@@ -88,6 +88,30 @@ def test_refusals(session: TableEnvironment, statement: str, message: str) -> No
         session.execute_sql(statement)
 
 
+@pytest.mark.parametrize(
+    ("name", "message"),
+    [
+        ("nope", "Object 'nope' not found"),
+        ("T", "Object 'T' not found within 'default_catalog.default_database'"),
+        ("bare.nope", "Object 'nope' not found within 'default_catalog.bare'"),
+        ("nodb.t", "Object 'nodb' not found"),
+        ("BARE.t", "Object 'BARE' not found within 'default_catalog'"),
+        ("t.a", "Object 'a' not found within 'default_catalog.default_database.t'"),
+        ("c.nodb.t", "Object 'nodb' not found within 'c'"),
+        ("c.`default`.t", "Object 't' not found within 'c.default'"),
+        ("nocat.nodb.t", "Object 'nocat' not found"),
+        ("default_catalog", "Object 'default_catalog' not found"),
+    ],
+)
+def test_the_first_part_of_a_name_that_is_missing(session: TableEnvironment, name: str, message: str) -> None:
+    session.execute_sql("CREATE TABLE t (a INT) WITH ('connector'='blackhole')")
+    session.execute_sql("CREATE DATABASE bare")
+    session.execute_sql("CREATE CATALOG c WITH ('type'='generic_in_memory')")
+    with pytest.raises(ValidationError) as raised:
+        session.execute_sql(f"SELECT * FROM {name}")
+    assert raised.value.message == message
+
+
 def test_altered_views_give_the_new_query(session: TableEnvironment) -> None:
     session.execute_sql("CREATE VIEW v AS SELECT 1 AS a")
     session.execute_sql("ALTER VIEW v AS SELECT 'x' AS b")

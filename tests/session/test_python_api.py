@@ -12,6 +12,7 @@ import pandas as pd
 import pyarrow as pa
 import pytest
 from pyspark.sql import SparkSession
+from pyspark.sql import functions as F
 
 from tidemill import AggregateFunction, EnvironmentSettings, TableEnvironment, udaf, udf, udtf
 from tidemill.errors import ValidationError
@@ -203,6 +204,7 @@ def test_pandas_comes_in_and_goes_out(env: TableEnvironment) -> None:
         (lambda env: env.from_path(None), "must be a text, not None"),
         (lambda env: env.from_pandas([1, 2]), "takes a pandas DataFrame, not \\[1, 2\\]"),
         (lambda env: env.create_temporary_view("v", [1]), "a Spark or a pandas DataFrame, not \\[1\\]"),
+        (lambda env: env.create_temporary_view("v", F.lit(1)), "pandas DataFrame, not Column<"),
         (lambda env: env.create_temporary_view(None, [1]), "A name must be a text, not None"),
         (lambda env: env.use_database(None), "A name must be a text, not None"),
         (lambda env: env.create_statement_set().add_insert("b", 5), "must be a Table, not 5"),

@@ -80,6 +80,15 @@ class CatalogManager:
         close = difflib.get_close_matches(path.name.lower(), names, n=1, cutoff=0.6)
         return names[close[0]] if close else ""
 
+    def names_within(self, *parts: str) -> tuple[str, ...]:
+        """The catalogs; those of a catalog's databases; those of a database's tables and views. None if there
+        is no such catalog or database."""
+        if not parts:
+            return tuple(self.catalogs)
+        if len(parts) == 1:
+            return tuple(self.catalogs[parts[0]].databases) if parts[0] in self.catalogs else ()
+        return tuple(p.name for p in self.paths(*parts)) if len(parts) == 2 else ()
+
     def paths(self, catalog: str, database: str) -> list[ObjectPath]:
         """All tables and views of a database, temporary ones included, in the order of their names."""
         return sorted(set(self._paths(catalog, database)))

@@ -32,6 +32,6 @@ def one_of(value: _T, kind: type, what: str, kind_name: str) -> _T:
 
 def shown(value: Any) -> str:
     """The value as a program writes it, cut after 80 characters."""
-    as_python = value.as_py() if hasattr(value, "as_py") else value
+    as_python = value.as_py() if hasattr(type(value), "as_py") else value
     written = repr(as_python)
     return written if len(written) <= _LONGEST else written[: _LONGEST - 3] + "..."

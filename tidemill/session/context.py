@@ -177,10 +177,9 @@ class SessionContext:
     def check_table(self, table: CatalogTable, options: Mapping[str, str], position: Position | None) -> None:
         self.permissions.check_table(table, options, position)
 
-    def object_names(self, catalog: str, database: str) -> tuple[str, ...]:
+    def names_within(self, *parts: str) -> tuple[str, ...]:
         """Without the names that a table of a Python program got because it has none."""
-        names = (p.name for p in self.catalogs.paths(catalog, database))
-        return tuple(name for name in names if not name.startswith(UNNAMED))
+        return tuple(name for name in self.catalogs.names_within(*parts) if not name.startswith(UNNAMED))
 
     def scalar_function(self, name: str) -> ScalarFunction | None:
         return registry.scalar(name)

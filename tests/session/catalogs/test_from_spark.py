@@ -8,7 +8,7 @@ import pytest
 from pyspark.sql import SparkSession
 
 from tests.session.environments import ask, new_session
-from tidemill.errors import NotSupportedError, ValidationError
+from tidemill.errors import ConnectorError, NotSupportedError, ValidationError
 
 
 @pytest.fixture
@@ -41,7 +41,24 @@ def test_tables_are_read_and_written(database: str, spark: SparkSession) -> None
         ask(session, "CREATE TABLE x (a INT) WITH ('connector'='datagen')")
     with pytest.raises(NotSupportedError, match="changes of it"):
         ask(session, "DROP TABLE t")
-    with pytest.raises(ValidationError, match="Object 'nosuch' not found"):
-        ask(session, "SELECT * FROM nosuch")
     with pytest.raises(ValidationError, match=r"Unsupported options:\n\nx\n"):
         ask(session, "CREATE CATALOG y WITH ('type'='spark', 'x'='y')")
+
+
+def test_what_spark_does_not_have(database: str, spark: SparkSession) -> None:
+    session = new_session()
+    ask(
+        session,
+        "CREATE CATALOG s WITH ('type'='spark')",
+        "CREATE CATALOG x WITH ('type'='spark', 'catalog'='nope')",
+    )
+    for asked in ("SELECT * FROM x.d.t", "SHOW DATABASES IN x", "SHOW TABLES FROM x.d"):
+        with pytest.raises(ConnectorError, match="Spark has no catalog 'nope'"):
+            ask(session, asked)
+    with pytest.raises(ValidationError, match=f"Object 'nosuch' not found within 's.{database}'"):
+        ask(session, f"SELECT * FROM s.{database}.nosuch")
+    with pytest.raises(ValidationError, match="Object 'nosuch' not found within 's'"):
+        ask(session, "SELECT * FROM s.nosuch.t")
+    spark.sql(f"DROP TABLE {database}.t")
+    with pytest.raises(ConnectorError, match=r"Spark's catalog 'spark_catalog': \[TABLE_OR_VIEW_NOT_FOUND\]"):
+        ask(session, f"SELECT * FROM s.{database}.v")

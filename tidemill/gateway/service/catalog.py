@@ -39,7 +39,7 @@ class SessionCatalog:
         """Tables and views, also temporary ones. ValidationError if there is no such database."""
         memory_catalog: InMemoryCatalog = self.context.catalogs.catalog(catalog)
         memory_catalog.database(database)
-        names = self.context.object_names(catalog, database)
+        names = self.context.names_within(catalog, database)
         paths = (ObjectPath(catalog, database, name) for name in names)
         entries = ((path, self.context.catalogs.find(path)) for path in paths)
         return [_info(path, entry) for path, entry in entries if entry is not None]

@@ -57,7 +57,7 @@ def _words(text: str) -> list[Token]:
 
 def _tables(context: SessionContext) -> list[str]:
     catalog, database = context.current_catalog, context.current_database
-    tables = [f"{catalog}.{database}.{name}" for name in context.object_names(catalog, database)]
+    tables = [f"{catalog}.{database}.{name}" for name in context.names_within(catalog, database)]
     catalogs = sorted(context.catalogs.catalogs)
     databases = [f"{c}.{d}" for c in catalogs for d in sorted(context.catalogs.catalogs[c].databases)]
     return [*tables, *catalogs, *databases]

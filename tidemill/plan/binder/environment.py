@@ -36,9 +36,9 @@ class Environment(Protocol):
         """NotPermittedError if the table may not be read or written with these options."""
         ...
 
-    def object_names(self, catalog: str, database: str) -> tuple[str, ...]:
-        """The tables and views of a database, for the nearest-name hint; none if there is no such
-        database."""
+    def names_within(self, *parts: str) -> tuple[str, ...]:
+        """The catalogs; with a catalog's name its databases, with a database's, too, its tables and views.
+        None if there is no such catalog or database."""
         ...
 
     def scalar_function(self, name: str) -> ScalarFunction | None:

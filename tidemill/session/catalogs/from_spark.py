@@ -21,9 +21,9 @@ from tidemill.types.physical import quote
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
-    from tidemill.session.frames import dataframe_types
+    from tidemill.session.catalogs import spark_objects
 else:
-    dataframe_types = late("tidemill.session.frames.dataframe_types")
+    spark_objects = late("tidemill.session.catalogs.spark_objects")
 
 TYPE = "spark"
 CATALOG = "catalog"
@@ -73,8 +73,7 @@ class SparkDatabases(Mapping[str, Database]):
 
     @cached_property
     def _names(self) -> tuple[str, ...]:
-        rows = self._spark().sql(f"SHOW NAMESPACES IN {quote(self._catalog)}").collect()
-        return tuple(row[0] for row in rows)
+        return spark_objects.databases(self._spark(), self._catalog)
 
 
 class SparkTables(dict[str, CatalogTable | CatalogView]):
@@ -92,7 +91,7 @@ class SparkTables(dict[str, CatalogTable | CatalogView]):
     ) -> CatalogTable | None:
         """None for what Spark has no table or view of."""
         path = f"{quote(self._catalog)}.{quote(self._database)}.{quote(name)}"
-        fields = dataframe_types.fields_of_table(self._spark(), path)
+        fields = spark_objects.columns(self._spark(), self._catalog, path)
         if fields is None:
             return None
         columns = tuple(Column(name=f.name, type=f.type) for f in fields)
@@ -102,9 +101,7 @@ class SparkTables(dict[str, CatalogTable | CatalogView]):
         )
 
     def __iter__(self) -> Iterator[str]:
-        where = f"{quote(self._catalog)}.{quote(self._database)}"
-        rows = self._spark().sql(f"SHOW TABLES IN {where}").collect()
-        return iter([row["tableName"] for row in rows if not row["isTemporary"]])
+        return iter(spark_objects.tables(self._spark(), self._catalog, self._database))
 
 
 def spark_catalogs(spark: Spark) -> CatalogKind:

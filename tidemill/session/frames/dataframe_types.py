@@ -5,8 +5,7 @@ from __future__ import annotations
 from functools import singledispatch
 from typing import TypeGuard
 
-from pyspark.errors import AnalysisException
-from pyspark.sql import DataFrame, SparkSession
+from pyspark.sql import DataFrame
 from pyspark.sql import types as st
 
 from tidemill.errors import NotSupportedError, ValidationError
@@ -33,15 +32,6 @@ _SIMPLE: dict[type[st.DataType], t.LogicalType] = {
 
 def is_frame(table: object) -> TypeGuard[DataFrame]:
     return isinstance(table, DataFrame)
-
-
-def fields_of_table(spark: SparkSession, path: str) -> tuple[t.Field, ...] | None:
-    """The columns of Spark's table or view of this name; None if there is none."""
-    try:
-        frame = spark.table(path)
-    except AnalysisException:
-        return None
-    return flink_fields(frame)
 
 
 def flink_fields(frame: DataFrame) -> tuple[t.Field, ...]:

@@ -39,7 +39,7 @@ def _names(
 
 
 def _tables(statement: s.Show, context: SessionContext) -> Iterable[str]:
-    return context.object_names(*_database(statement, context))
+    return context.names_within(*_database(statement, context))
 
 
 def _views(statement: s.Show, context: SessionContext) -> Iterable[str]:

@@ -64,12 +64,12 @@ def _target(statement: statements.Insert, context: Context) -> CatalogTable:
     catalog_object = context.environment.resolve(context.path(statement.target))
     if catalog_object is None:
         path = context.path(statement.target)
-        names = context.environment.object_names(path.catalog, path.database)
+        within = context.environment.names_within
         raise ValidationError(
             f"Cannot find table '`{path.catalog}`.`{path.database}`.`{path.name}`' in any of the catalogs"
-            f" [{path.catalog}], nor as a temporary table.",
+            f" [{', '.join(sorted(within()))}], nor as a temporary table.",
             position=statement.target_position,
-            hint=nearest(path.name, names),
+            hint=nearest(path.name, within(path.catalog, path.database)),
         )
     if not isinstance(catalog_object, CatalogTable):
         kind = "view" if isinstance(catalog_object, CatalogView) else "DataFrame view"

@@ -118,17 +118,34 @@ def object_query(
 
 
 def not_found(parts: tuple[str, ...], context: Context, position: Position | None) -> ValidationError:
-    path = context.path(parts)
-    names = context.environment.object_names(path.catalog, path.database)
-    within = f" within '{path.catalog}.{path.database}'" if names else ""
-    hint = nearest(parts[-1], (*names, *context.ctes))
-    missing = parts[-1] if names or len(parts) == 1 else _missing_namespace(parts, context)
-    return ValidationError(f"Object '{missing}' not found{within}", position=position, hint=hint)
+    """Names the first part that is missing and what it was looked for in, as Flink does."""
+    missing, within = _first_missing(parts, context)
+    names = context.environment.names_within(*(within or (context.catalog, context.database)))
+    return ValidationError(
+        f"Object '{missing}' not found" + (f" within '{'.'.join(within)}'" if within else ""),
+        position=position,
+        hint=nearest(missing, (*names, *context.ctes)),
+    )
 
 
-def _missing_namespace(parts: tuple[str, ...], context: Context) -> str:
-    """The catalog or database that does not exist; the current catalog always exists."""
-    return parts[0] if parts[0] != context.environment.current_catalog else parts[1]
+def _first_missing(parts: tuple[str, ...], context: Context) -> tuple[str, tuple[str, ...]]:
+    """The place is only told if the name leads there, or nearly: with its parts, or in another case."""
+    here = (context.catalog, context.database)
+    for start in (here, here[:1], ())[: len(parts)]:
+        full = (*start, *parts)
+        known = _known(full, context)
+        names = context.environment.names_within(*full[:known]) if known < 3 else ()
+        if known > len(start) or full[known].lower() in map(str.lower, names):
+            return full[known], full[:known]
+    return parts[0], ()
+
+
+def _known(full: tuple[str, ...], context: Context) -> int:
+    """How many parts of the name, from the left, name something."""
+    for known in range(2):
+        if full[known] not in context.environment.names_within(*full[:known]):
+            return known
+    return 3 if context.environment.resolve(ObjectPath(*full[:3])) is not None else 2
 
 
 def _view(binder: QueryBinder, view: CatalogView, context: Context, position: Position | None) -> BoundQuery:
