@@ -119,6 +119,10 @@ def test_the_newest_commit_counts_and_older_records_go(
     assert planned is not None
     assert planned.end == {"s": {"n": 11}}
     assert directory.planned(12) is None
+    directory.write_plan(EpochPlan(epoch=12, time=1, start={}, end={}))
+    directory.write_commit(commit(12))
+    directory.forget_before(12)
+    assert sorted(p.name for p in (tmp_path / "epochs").iterdir()) == ["12.commit.json", "12.plan.json"]
 
 
 DAMAGED = [

@@ -6,6 +6,7 @@ import pickle
 from dataclasses import dataclass
 from typing import Any
 
+from tidemill.runtime.spark.epoch.runner import Work
 from tidemill.spark_internals.pickling import Kept
 
 
@@ -26,6 +27,11 @@ def test_a_kept_value_is_unpickled_once() -> None:
     assert first["of"][0].function() == 7
     other = Large("x" * 1000, None)
     assert pickle.loads(kept.pickled([other]))[0] is not pickle.loads(kept.pickled([other]))[0]
+
+
+def test_tidemills_objects_may_have_a_function_that_only_cloudpickle_can_send() -> None:
+    work = Work(maps=(lambda batches: iter([*batches, *batches]),), read=None, given=())
+    assert pickle.loads(Kept(()).pickled(work)).run([None]) == [None, None]
 
 
 def test_jobs_keep_their_own_values() -> None:

@@ -6,10 +6,13 @@ from pathlib import Path
 
 import numpy as np
 import pyarrow as pa
+import pytest
 
 from tidemill.changelog.hashing import mix
+from tidemill.errors import StateError
 from tidemill.state.cleanup import StateCollector
 from tidemill.state.layout import Layout
+from tidemill.state.manifest import read_manifest
 from tidemill.state.storage import StateFiles
 from tidemill.state.store import StateStore
 
@@ -43,6 +46,18 @@ def test_old_manifests_and_merged_runs_go(tmp_path: Path) -> None:
     later.unlink()
     names = sorted(f.name for f in (tmp_path / "op" / "0").iterdir())
     assert names == ["2.0.0.0.arrow", "2.0.manifest.json"]
+
+
+def test_what_a_task_has_told_of_its_manifest_is_not_read(tmp_path: Path) -> None:
+    first = write(tmp_path, None, 0, list(range(100)))
+    second = write(tmp_path, first, 1, list(range(100)))
+    files = read_manifest(StateFiles.open(str(tmp_path)), second).files
+    told, asking = (StateCollector(StateFiles.open(str(tmp_path))) for _ in range(2))
+    (tmp_path / second).rename(tmp_path / "elsewhere")
+    told.know(second, files)
+    assert set(told.collect({"op": [second]}, [("op", 0)], 1)) == {"op/0/0.0.0.0.arrow", first}
+    with pytest.raises(StateError):
+        asking.collect({"op": [second]}, [("op", 0)], 1)
 
 
 def test_a_kept_older_manifest_keeps_its_runs(tmp_path: Path) -> None:

@@ -314,12 +314,18 @@ class StreamingJob:
         self._parallelism.hear(done)
         self.checkpoint.fault("published")
         self.checkpoint.forget_before(commit.epoch)  # step 5
-        self._state_files.collect(self._manifests(), _touched(done), commit.epoch)
+        self._remove_unneeded(commit.epoch, done)
         seconds, job_id = self.clock() - begun, self.settings.job_id
         mark = self._event_time.least_watermark(commit)
         self.on_progress(
             EpochProgress.of(plan, done, tokens, rows, seconds=seconds, job_id=job_id, watermark=mark)
         )
+
+    def _remove_unneeded(self, epoch: int, report: Report) -> None:
+        for task in report.values():
+            if task["manifest"] is not None:
+                self._state_files.know(task["manifest"], task["files"])
+        self._state_files.collect(self._manifests(), _touched(report), epoch)
 
     def _begun(self, plan: EpochPlan) -> EpochBegun:
         return EpochBegun(

@@ -54,7 +54,15 @@ class _Pickler(_CLOUDPICKLE.Pickler):  # type: ignore[misc]
         self._kept = kept
 
     def reducer_override(self, obj: object) -> Any:
-        return self._kept.reduced(obj) or super().reducer_override(obj)
+        kept = self._kept.reduced(obj)
+        if kept is None and _is_at_hand(obj if isinstance(obj, type) else type(obj)):
+            return NotImplemented  # as pickle does it, which is faster
+        return kept or super().reducer_override(obj)
+
+
+def _is_at_hand(kind: type) -> bool:
+    """Whether each worker has this class of Tidemill's under its name."""
+    return kind.__module__.startswith("tidemill.") and "<locals>" not in kind.__qualname__
 
 
 _THERE: OrderedDict[str, object] = OrderedDict()

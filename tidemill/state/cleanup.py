@@ -5,9 +5,9 @@ whichever partition's folder the file is. After a rescaling, partitions share fi
 later epochs, because another process may have taken over the job. No manifest names the files of failed or
 lost attempts, so these files go.
 
-Cost of an epoch: one read of each new manifest, and one listing of each folder that the epoch wrote to. In an
-object store the collector does not list, and reads and removes in parallel; files that were never named wait
-for the next start. The start of a job lists everything once.
+Cost of an epoch: one listing of each folder that the epoch wrote to. Tasks tell what their manifests name;
+other manifests are read once. In an object store the collector does not list, and reads and removes in
+parallel; files that were never named wait for the next start. The start of a job lists everything once.
 """
 
 from __future__ import annotations
@@ -27,6 +27,10 @@ class StateCollector:
     files: StateFiles
     _named: dict[str, frozenset[str]] = field(default_factory=dict)
     _held: list[frozenset[str]] = field(default_factory=list)
+
+    def know(self, manifest: str, files: Iterable[str]) -> None:
+        """Spares the collector a look into ``manifest``, which names ``files``."""
+        self._named[manifest] = frozenset({manifest, *files})
 
     def hold(self, manifests: Iterable[str]) -> Callable[[], None]:
         """Keeps the files of ``manifests``, whatever later epochs name, until the returned function is
@@ -63,8 +67,7 @@ class StateCollector:
         return {name for manifest in unique for name in self._named[manifest]}
 
     def _read(self, manifest: str) -> None:
-        runs = read_manifest(self.files, manifest).runs
-        self._named[manifest] = frozenset({manifest, *(run.path for run in runs)})
+        self.know(manifest, read_manifest(self.files, manifest).files)
 
     def _remove(self, names: Iterable[str], named: set[str]) -> list[str]:
         held = list(self._held)

@@ -92,6 +92,11 @@ class Manifest:
             yield from table.runs
 
     @property
+    def files(self) -> frozenset[str]:
+        """The files that it names."""
+        return frozenset(run.path for run in self.runs)
+
+    @property
     def rows(self) -> int:
         """The rows of all runs. A key in several runs counts several times."""
         return sum(run.rows for run in self.runs)

@@ -17,6 +17,7 @@ import pyarrow as pa
 from tidemill.connectors.formats.quotes import Bytes, Positions, alternates, quotes_are_plain
 
 _BLOCK = 8 << 20
+_LEAST = 32 << 10
 _CACHED = 256 << 10
 _ROW = 64
 """Bytes that a record is taken to have, to read no more than a few records need."""
@@ -110,7 +111,7 @@ class Cutter:
         self, file: pa.NativeFile, start: int, size: int, rows: int | None, target: int
     ) -> tuple[int, int]:
         offset, count = start or self.mark(file), 0
-        block = _BLOCK if rows is None else min(_BLOCK, max(_CACHED, rows * _ROW))
+        block = _BLOCK if rows is None else min(_BLOCK, max(_LEAST, rows * _ROW))
         while offset < size and offset < target and (rows is None or count < rows):
             data = np.frombuffer(_read(file, offset, min(block, size - offset)), dtype=np.uint8)
             ends = self._record_ends(data, last=offset + len(data) >= size)

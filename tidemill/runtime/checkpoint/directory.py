@@ -69,6 +69,7 @@ class CheckpointDirectory:
         self._run = run
         self._ownership: Ownership | None = None
         self._shown = False
+        self._forgotten = False
 
     @cached_property
     def _records(self) -> Records:
@@ -326,10 +327,15 @@ class CheckpointDirectory:
             self._shown = True
 
     def forget_before(self, epoch: int) -> None:
-        """Removes the records of epochs before ``epoch``."""
-        for old, name in self._records.all_numbered(_EPOCHS, (_PLAN, _COMMIT, _PUBLISHED)):
-            if old < epoch:
-                self._records.remove(name)
+        """Removes the records of epochs before ``epoch``, looking for them the first time: from then on they
+        are those of the epoch before."""
+        names = (_name(epoch - 1, kind) for kind in (_PLAN, _COMMIT))
+        if not self._forgotten:
+            kinds = (_PLAN, _COMMIT, _PUBLISHED)
+            names = (name for old, name in self._records.all_numbered(_EPOCHS, kinds) if old < epoch)
+        for name in names:
+            self._records.remove(name)
+        self._forgotten = True
 
     def _make(self) -> None:
         """Other users cannot look into what is made here: state holds the tables' rows. Object stores have

@@ -61,7 +61,13 @@ class _Groups:
             return group in self._given_up
 
 
-_GROUPS = _Groups()
+class _Here(threading.local):
+    """``group``: of the work of this thread."""
+
+    group = ""
+
+
+_GROUPS, _HERE = _Groups(), _Here()
 
 
 @contextmanager
@@ -78,10 +84,12 @@ def grouped(context: SparkContext, group: str, name: str, *, in_parts: bool = Fa
         _cancel(context, group)
         _keep_giving_up(context, group, ended)
     context.setJobGroup(group, name, interruptOnCancel=True)
+    former, _HERE.group = _HERE.group, group
     try:
         with nullcontext() if in_parts else in_turn(context):
             yield
     finally:
+        _HERE.group = former
         for key, value in own.items():
             _set(context, key, value)
         _GROUPS.end(group, ended)
@@ -96,9 +104,9 @@ def give_up(context: SparkContext, group: str) -> None:
         _keep_giving_up(context, group, ended)
 
 
-def group_of(context: SparkContext) -> str:
+def group_of_this_thread() -> str:
     """The group that this thread's work belongs to; '' for none."""
-    return context.getLocalProperty(_GROUP[0]) or ""
+    return _HERE.group
 
 
 def was_given_up(group: str) -> bool:

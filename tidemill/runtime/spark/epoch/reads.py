@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
+from functools import cached_property
 
 from pyspark.sql import SparkSession
 
@@ -11,7 +12,7 @@ from tidemill.connectors.api import ArrowSource, Offset, ReadTasks, Source
 from tidemill.errors import InternalError
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True)
 class Reads:
     """``ranges``: (start, end] per source. A source is asked for its tasks once, when they are wanted."""
 
@@ -29,12 +30,12 @@ class Reads:
             self._made[name] = source.read_tasks(self.spark, *self.ranges[name])
         return self._made[name]
 
-    @property
+    @cached_property
     def all(self) -> dict[str, ReadTasks]:
         """By the names of the sources, whose rows are Arrow batches."""
         return {name: self.of(name) for name in self.sources}
 
-    @property
+    @cached_property
     def size(self) -> int | None:
         """About how many bytes; None if a source does not know."""
         if not all(isinstance(source, ArrowSource) for source in self.sources.values()):

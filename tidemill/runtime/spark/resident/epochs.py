@@ -25,7 +25,7 @@ from tidemill.runtime.spark.epoch.facts import EpochFacts
 from tidemill.runtime.spark.epoch.programs import Told
 from tidemill.runtime.spark.epoch.reads import Reads
 from tidemill.runtime.spark.epoch.runner import StepRunner, flat
-from tidemill.runtime.spark.job_groups import group_of, was_given_up
+from tidemill.runtime.spark.job_groups import group_of_this_thread, was_given_up
 from tidemill.runtime.spark.resident.asked import Asked
 from tidemill.runtime.spark.resident.workers import GivenUp, ResidentWorkers, resident_workers
 from tidemill.runtime.spark.settings import SOCKET_FOLDER, is_within_machine
@@ -63,7 +63,7 @@ class ResidentEpochs:
         steps = self.arrow.steps(facts, told)
         if steps is None or reads.size is None or reads.size > LARGEST:
             return None
-        given_up = partial(was_given_up, group_of(self.context))
+        given_up = partial(was_given_up, group_of_this_thread())
         try:
             with self.workers.lent(max(self.parallelism, reads.tasks), self.stopping.is_set) as job:
                 if job is None:

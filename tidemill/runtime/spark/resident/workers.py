@@ -33,7 +33,7 @@ from uuid import uuid4
 from pyspark import SparkContext
 
 from tidemill.runtime.spark.epoch.programs import Failed
-from tidemill.runtime.spark.job_groups import group_of
+from tidemill.runtime.spark.job_groups import group_of_this_thread
 from tidemill.runtime.spark.pools import in_turn
 from tidemill.runtime.spark.resident.connection import Answer, Question
 from tidemill.runtime.spark.resident.turns import Turns
@@ -176,6 +176,8 @@ class ResidentWorkers:
     _paused: float = 0.0
     _beside: list[str] = field(default_factory=list)
     """Groups of the streaming jobs whose epochs are Spark jobs at the moment."""
+    _own_jobs: set[int] = field(default_factory=set)
+    """Spark's numbers of the workers' jobs, as far as it was asked for them: each look costs milliseconds."""
     _counting: threading.Lock = field(default_factory=threading.Lock)
     _turns: Turns = field(default_factory=Turns)
     """Epochs take them together, the start and the end of the workers alone."""
@@ -218,7 +220,7 @@ class ResidentWorkers:
     @contextmanager
     def beside(self, ends: Callable[[], bool]) -> Iterator[None]:
         """While this thread runs an epoch as a Spark job, which needs the slots. ``ends`` as in ``lent``."""
-        group = group_of(self.context)
+        group = group_of_this_thread()
         self._beside.append(group)
         try:
             # Workers that start meanwhile see that the slots are wanted.
@@ -287,7 +289,7 @@ class ResidentWorkers:
         """Waits while the only Spark jobs are epochs of streaming jobs that use the workers."""
         end = time.monotonic() + TURN_SECONDS
         while self._beside and not ends() and time.monotonic() < end:
-            if self._has_jobs_beside(self._beside):
+            if self._active_jobs() - self._jobs_of(self._beside):
                 return
             time.sleep(_LOOK_SECONDS)
 
@@ -312,13 +314,22 @@ class ResidentWorkers:
                         self._turns.give_back()
 
     def _is_wanted(self, *groups: str) -> bool:
-        """Whether somebody needs the slots: an epoch, or a Spark job of none of the ``groups``."""
-        return bool(self._beside) or self._has_jobs_beside(groups)
+        """Whether somebody needs the slots: an epoch, or a Spark job of none of the ``groups``, which are of
+        the workers."""
+        if self._beside:
+            return True
+        others = self._active_jobs() - self._own_jobs
+        if others:
+            self._own_jobs = self._jobs_of(groups)
+            others -= self._own_jobs
+        return bool(others)
 
-    def _has_jobs_beside(self, groups: Sequence[str]) -> bool:
+    def _active_jobs(self) -> set[int]:
+        return set(self.context.statusTracker().getActiveJobsIds())
+
+    def _jobs_of(self, groups: Sequence[str]) -> set[int]:
         tracker = self.context.statusTracker()
-        active = set(tracker.getActiveJobsIds())
-        return bool(active) and bool(active.difference(*map(tracker.getJobIdsForGroup, groups)))
+        return {number for group in groups for number in tracker.getJobIdsForGroup(group)}
 
     def _give_way(self) -> None:
         self._paused = time.monotonic() + PAUSE_SECONDS
