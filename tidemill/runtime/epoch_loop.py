@@ -323,7 +323,7 @@ class StreamingJob:
 
     def _remove_unneeded(self, epoch: int, report: Report) -> None:
         for task in report.values():
-            if task["manifest"] is not None:
+            if task.get("files") is not None:
                 self._state_files.know(task["manifest"], task["files"])
         self._state_files.collect(self._manifests(), _touched(report), epoch)
 

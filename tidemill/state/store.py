@@ -41,6 +41,8 @@ DEFAULT_OPTIONS = SpineOptions()
 
 @dataclass(slots=True)
 class StateStore:
+    """``files``: what the manifest names that ``flush`` has written; None if it has written none."""
+
     storage: StateFiles
     operator: str
     partition: int
@@ -50,6 +52,7 @@ class StateStore:
     manifest: Manifest
     attempt: str = "0"
     options: SpineOptions = DEFAULT_OPTIONS
+    files: frozenset[str] | None = None
     _layers: dict[str, TableLayers] = field(default_factory=dict)
     _tables: dict[str, StateTable | TimeTable] = field(default_factory=dict)
 
@@ -133,7 +136,7 @@ class StateStore:
         name = manifest_name(self.operator, self.partition, self.epoch, self.attempt)
         self.storage.publish(name, lambda sink: sink.write(manifest.to_bytes()))
         self.storage.settle(f"{self.operator}/{self.partition}")
-        self.manifest = manifest
+        self.manifest, self.files = manifest, manifest.files
         return name
 
     def _opened(self, layout: Layout) -> TableLayers:

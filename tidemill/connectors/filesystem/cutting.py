@@ -17,10 +17,10 @@ import pyarrow as pa
 from tidemill.connectors.formats.quotes import Bytes, Positions, alternates, quotes_are_plain
 
 _BLOCK = 8 << 20
-_LEAST = 32 << 10
 _CACHED = 256 << 10
+_LEAST = 32 << 10
 _ROW = 64
-"""Bytes that a record is taken to have, to read no more than a few records need."""
+"""Bytes that a record is taken to have, to read no more than a few records need (but ``_LEAST``)."""
 _LF = 10
 _BOM = b"\xef\xbb\xbf"
 

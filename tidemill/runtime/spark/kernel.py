@@ -274,7 +274,7 @@ class KernelTask:
                     "partition": partition,
                     "of": self.partitions,
                     "manifest": manifest,
-                    "files": store.manifest.files,
+                    "files": store.files,
                     "groups": groups,
                     "rows_in": sum(i.rows.rows for i in inputs if i.counted),
                     "rows_out": output.num_rows,
