@@ -81,8 +81,8 @@ class CatalogManager:
         return names[close[0]] if close else ""
 
     def names_within(self, *parts: str) -> tuple[str, ...]:
-        """The catalogs; those of a catalog's databases; those of a database's tables and views. None if there
-        is no such catalog or database."""
+        """Of nothing the catalogs, of a catalog its databases, of a database its tables and views. Empty if
+        there is no such catalog or database."""
         if not parts:
             return tuple(self.catalogs)
         if len(parts) == 1:

@@ -37,8 +37,8 @@ class Environment(Protocol):
         ...
 
     def names_within(self, *parts: str) -> tuple[str, ...]:
-        """The catalogs; with a catalog's name its databases, with a database's, too, its tables and views.
-        None if there is no such catalog or database."""
+        """Of nothing the catalogs, of a catalog its databases, of a database its tables and views. Empty if
+        there is no such catalog or database."""
         ...
 
     def scalar_function(self, name: str) -> ScalarFunction | None:
